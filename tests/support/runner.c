@@ -1,0 +1,21 @@
+/*
+ * runner.c: runs one suite of Check. See runner.h.
+ */
+#include "tests/support/runner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int kl_test_run(Suite *suite) {
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int n_failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+void kl_test_skip(const char *test, const char *reason) {
+  /* Each test runs in a forked child, whose buffered output would be lost if the test crashed. */
+  printf("\nSKIP: %s: %s\n", test, reason);
+  fflush(stdout);
+}
