@@ -1,0 +1,20 @@
+/* Materialization: from pending values to bytes. The one place where the stages are wired:
+ * extract the graph, look up or build the executable (passes, codegen), run, publish. */
+#ifndef KL_FRONTEND_MATERIALIZE_H
+#define KL_FRONTEND_MATERIALIZE_H
+
+#include "runtime/storage.h"
+
+/* Makes the given values REAL (with all they need, and intermediates that others still refer to).
+ * On failure every value stays as it was and the call can be repeated. */
+kl_status kl_materialize(kl_value *const *values, int n_values) KL_MUST_CHECK;
+/* The storage's current bytes, after evaluating its pending value. */
+kl_status kl_materialize_storage(kl_storage *storage, void **out_bytes) KL_MUST_CHECK;
+/* Called after recording: in eager mode, and for storages that are SHARED (the one written, or one
+ * read), runs at once; else applies the automatic flush. */
+kl_status kl_recorded(kl_storage *written, bool reads_shared) KL_MUST_CHECK;
+/* Before the memory of `storage` is given out: runs the pending readers of its current bytes and
+ * its own value, then pins it. */
+kl_status kl_materialize_for_export(kl_storage *storage) KL_MUST_CHECK;
+
+#endif
