@@ -17,10 +17,10 @@ int kl_test_run(Suite *suite);
 void kl_test_skip(const char *test, const char *reason);
 
 /* Leaves the running test, which is then counted as skipped. */
-#define KL_TEST_SKIP(reason)          \
-  do {                                \
-    kl_test_skip(__func__, (reason)); \
-    return;                           \
+#define KL_TEST_SKIP(reason)                                                                       \
+  do {                                                                                             \
+    kl_test_skip(__func__, (reason));                                                              \
+    return;                                                                                        \
   } while (0)
 
 #endif
