@@ -1,6 +1,4 @@
-/*
- * runner.h: what the main function of every test program needs: it runs one suite of Check and says
- * what a skip is.
+/* What the main function of every test program needs: it runs one suite, and says what a skip is.
  *
  * scripts/test counts the cases from the summary line that Check prints, and the skips from the
  * lines that begin with "SKIP: ".
