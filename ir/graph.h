@@ -22,14 +22,18 @@
 #define KL_NO_SLOT UINT32_MAX
 
 typedef struct kl_operand {
-  int32_t node;         /* an earlier node; -1: the scalar in slot `scalar`, of the operand's dtype */
+  int32_t node;         /* an earlier node; -1: the scalar in slot `scalar` */
   uint32_t scalar;
+  uint8_t dtype;        /* of the scalar; unused for a node */
   uint32_t offset_slot; /* of a leaf read: run argument added to `offset`; KL_NO_SLOT: none */
   int64_t offset;
   int64_t *strides;     /* n_dims, NULL for a scalar; of a writer's operand 0 unused (NULL) */
 } kl_operand;
 
-enum { KL_NODE_KEEP = 1 }; /* an output of the run */
+enum {
+  KL_NODE_KEEP = 1, /* an output of the run */
+  KL_NODE_DEAD = 2  /* removed by a pass; nothing may refer to it */
+};
 
 typedef struct kl_node {
   uint16_t op;
