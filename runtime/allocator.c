@@ -4,7 +4,6 @@
  * Invariant: in_use + cached is what the system has given, and stays within the cap.
  * Under AddressSanitizer the bytes of cached blocks, and those past a request's end, are poisoned.
  */
-#define _GNU_SOURCE
 #include "runtime/allocator.h"
 
 #include <pthread.h>
@@ -59,11 +58,15 @@ static void start_heap(void) {
   pthread_atfork(lock_heap, unlock_heap, unlock_heap);
 }
 
-/* Class c holds blocks of (8 + c mod 8) << (c / 8 + MIN_SHIFT - STEP_BITS) bytes. Blocks under
- * 512 bytes would not be multiples of 64; their capacity is rounded up, so some classes are equal. */
+static size_t round_to_lines(size_t nbytes) {
+  return (nbytes + KL_ALLOCATOR_ALIGNMENT - 1) & ~(size_t)(KL_ALLOCATOR_ALIGNMENT - 1);
+}
+
+/* Class c holds blocks of (8 + c mod 8) << (c / 8 + MIN_SHIFT - STEP_BITS) bytes. Requests are
+ * rounded to cache lines first, so the classes between lines stay empty. */
 static int class_of(size_t nbytes) {
   if (nbytes <= (size_t)1 << MIN_SHIFT) return 0;
-  size_t last = nbytes - 1;
+  size_t last = round_to_lines(nbytes) - 1;
   int shift = 63 - __builtin_clzll(last);
   int step = (int)(last >> (shift - STEP_BITS)) & ((1 << STEP_BITS) - 1);
   return ((shift - MIN_SHIFT) << STEP_BITS) + step + 1;
@@ -71,8 +74,7 @@ static int class_of(size_t nbytes) {
 
 static size_t class_capacity(int class_index) {
   size_t mantissa = (size_t)(class_index & ((1 << STEP_BITS) - 1)) + (1 << STEP_BITS);
-  size_t nbytes = mantissa << ((class_index >> STEP_BITS) + MIN_SHIFT - STEP_BITS);
-  return (nbytes + KL_ALLOCATOR_ALIGNMENT - 1) & ~(size_t)(KL_ALLOCATOR_ALIGNMENT - 1);
+  return mantissa << ((class_index >> STEP_BITS) + MIN_SHIFT - STEP_BITS);
 }
 
 /* Maps more than asked and cuts both ends, since mmap aligns only to small pages. */
