@@ -5,6 +5,7 @@
  * phases are checked around that. A section without phases is one not yet scheduled.
  * Time is linear in the kernel. */
 #include "ir/kernel.h"
+#include "ir/op_check.h"
 
 typedef struct value_info {
   uint32_t loop;
@@ -26,8 +27,6 @@ typedef struct checker {
   bool has_scratch;
 } checker;
 
-#define FAIL(c, id, ...) fail_at((c), (id), __VA_ARGS__)
-
 static kl_status fail_at(const checker *c, uint32_t id, const char *what) {
   return kl_fail(KL_ERR_INTERNAL, "kernel section %u, v%u (%s): %s", c->section_id, id,
                  c->section->instrs.data[id].op < KL_OP_COUNT
@@ -48,77 +47,46 @@ static const kl_instr *instr_at(const checker *c, uint32_t id) { return &c->sect
 
 /* Whether the value exists and may be used here. */
 static kl_status check_visible(const checker *c, uint32_t user, uint32_t value) {
-  if (value >= user) return FAIL(c, user, "an operand is not defined above it");
+  if (value >= user) return fail_at(c, user, "an operand is not defined above it");
   const value_info *info = &c->values[value];
-  if (!info->is_value) return FAIL(c, user, "an operand is an instruction without a value");
-  if (info->closed) return FAIL(c, user, "an operand is inside a repeat that is over");
+  if (!info->is_value) return fail_at(c, user, "an operand is an instruction without a value");
+  if (info->closed) return fail_at(c, user, "an operand is inside a repeat that is over");
   if (info->is_reduce && info->loop == c->loop)
-    return FAIL(c, user, "an operand is a reduction of the same loop, not yet complete");
+    return fail_at(c, user, "an operand is a reduction of the same loop, not yet complete");
   if (info->loop != c->loop && !info->is_row)
-    return FAIL(c, user, "an operand belongs to another column loop");
+    return fail_at(c, user, "an operand belongs to another column loop");
   return KL_OK;
 }
 
 /* ------------------------------------------------------------------ operands and dtypes */
-
-static bool is_half(int dtype) { return dtype == KL_F16 || dtype == KL_BF16; }
-
-static bool takes_half(int op) {
-  return op == KL_OP_COPY || op == KL_OP_CAST || op == KL_OP_BITCAST || op == KL_OP_SELECT ||
-         op == KL_OP_STORE;
-}
 
 /* The operand must have dtype `dtype`. */
 static kl_status check_operand(const checker *c, uint32_t id, int a, int dtype) {
   const kl_instr *instr = instr_at(c, id);
   KL_TRY(check_visible(c, id, instr->arg[a]));
   if (instr_at(c, instr->arg[a])->dtype != dtype)
-    return FAIL(c, id, "the dtype of an operand does not fit");
+    return fail_at(c, id, "the dtype of an operand does not fit");
   return KL_OK;
 }
 
 static kl_status check_absent(const checker *c, uint32_t id, int first) {
   for (int a = first; a < 3; a++)
-    if (instr_at(c, id)->arg[a] != KL_NO_VALUE) return FAIL(c, id, "it has too many operands");
-  return KL_OK;
-}
-
-static kl_status check_result(const checker *c, uint32_t id, int dtype0, int dtype1) {
-  const kl_instr *instr = instr_at(c, id);
-  const int wanted[] = {[KL_RESULT_SAME] = dtype0, [KL_RESULT_SECOND] = dtype1,
-                        [KL_RESULT_BOOL] = KL_BOOL, [KL_RESULT_I64] = KL_I64,
-                        [KL_RESULT_I32] = KL_I32,   [KL_RESULT_FREE] = instr->dtype};
-  if (instr->dtype != wanted[kl_op_table[instr->op].result])
-    return FAIL(c, id, "the dtype of the result does not follow from the operation");
+    if (instr_at(c, id)->arg[a] != KL_NO_VALUE) return fail_at(c, id, "it has too many operands");
   return KL_OK;
 }
 
 /* ELEM, REDUCE and CARRY: operands are values, dtypes follow ir/op.def. */
 static kl_status check_plain(const checker *c, uint32_t id) {
   const kl_instr *instr = instr_at(c, id);
-  const kl_op_info *info = &kl_op_table[instr->op];
-  int dtypes[3] = {0};
-  KL_TRY(check_absent(c, id, info->arity));
-  for (int a = 0; a < info->arity; a++) {
+  int arity = kl_op_table[instr->op].arity;
+  kl_dtype dtypes[3] = {KL_BOOL};
+  KL_TRY(check_absent(c, id, arity));
+  for (int a = 0; a < arity; a++) {
     KL_TRY(check_visible(c, id, instr->arg[a]));
-    dtypes[a] = instr_at(c, instr->arg[a])->dtype;
+    dtypes[a] = (kl_dtype)instr_at(c, instr->arg[a])->dtype;
   }
-  if (info->arity && (!kl_op_takes((kl_op)instr->op, (kl_dtype)dtypes[0]) ||
-                      (is_half(dtypes[0]) && !takes_half(instr->op))))
-    return FAIL(c, id, "it does not take operands of this dtype");
-  for (int a = 1; a < info->arity; a++) {
-    bool fits = dtypes[a] == dtypes[0];
-    if (instr->op == KL_OP_SELECT) fits = dtypes[a] == dtypes[1];
-    if (instr->op == KL_OP_SHL || instr->op == KL_OP_SHR)
-      fits = kl_dtype_is_integer((kl_dtype)dtypes[a]);
-    if (!fits) return FAIL(c, id, "its operands have different dtypes");
-  }
-  if ((instr->op == KL_OP_RANDOM || instr->op == KL_OP_RANDOM_HIGH) && dtypes[0] != KL_I64)
-    return FAIL(c, id, "its operands must be i64");
-  if (instr->op == KL_OP_BITCAST &&
-      kl_dtype_size((kl_dtype)dtypes[0]) != kl_dtype_size((kl_dtype)instr->dtype))
-    return FAIL(c, id, "the sizes of its dtypes differ");
-  return check_result(c, id, dtypes[0], dtypes[1]);
+  const char *fault = kl_op_dtype_fault((kl_op)instr->op, (kl_dtype)instr->dtype, dtypes);
+  return fault ? fail_at(c, id, fault) : KL_OK;
 }
 
 /* ------------------------------------------------------------------ loads and stores */
@@ -129,12 +97,12 @@ static kl_status check_strides(const checker *c, uint32_t id, const kl_access *a
   bool scratch = c->kernel->bufs.data[access->buf].kind == KL_BUF_SCRATCH;
   for (unsigned d = 0; d < section->n_dims; d++) {
     bool is_row_dim = d < section->n_rows;
-    if (access->stride[d] > KL_STRIDE_ANY) return FAIL(c, id, "a stride class does not exist");
+    if (access->stride[d] > KL_STRIDE_ANY) return fail_at(c, id, "a stride class does not exist");
     if (access->stride[d] == KL_STRIDE_ZERO) continue;
     if (in_row_loop && !is_row_dim)
-      return FAIL(c, id, "a row loop's access has a stride in a column dim");
+      return fail_at(c, id, "a row loop's access has a stride in a column dim");
     if (scratch && is_row_dim)
-      return FAIL(c, id, "an access to scratch has a stride in a row dim");
+      return fail_at(c, id, "an access to scratch has a stride in a row dim");
   }
   return KL_OK;
 }
@@ -142,15 +110,15 @@ static kl_status check_strides(const checker *c, uint32_t id, const kl_access *a
 /* The access of a load or store; `dynamic` is the operand that holds the dynamic index. */
 static kl_status check_access(const checker *c, uint32_t id, int dynamic) {
   const kl_instr *instr = instr_at(c, id);
-  if (instr->attr >= c->section->accesses.count) return FAIL(c, id, "its access does not exist");
+  if (instr->attr >= c->section->accesses.count) return fail_at(c, id, "its access does not exist");
   const kl_access *access = &c->section->accesses.data[instr->attr];
-  if (access->buf >= c->kernel->bufs.count) return FAIL(c, id, "its buffer does not exist");
+  if (access->buf >= c->kernel->bufs.count) return fail_at(c, id, "its buffer does not exist");
   if (!slots_fit(access->ints_at, 1u + c->section->n_dims + access->dynamic, c->kernel->n_ints))
-    return FAIL(c, id, "its access reads int slots past the last");
+    return fail_at(c, id, "its access reads int slots past the last");
   if (instr->dtype != c->kernel->bufs.data[access->buf].dtype)
-    return FAIL(c, id, "its dtype is not the buffer's");
+    return fail_at(c, id, "its dtype is not the buffer's");
   if (access->dynamic != (instr->arg[dynamic] != KL_NO_VALUE))
-    return FAIL(c, id, "its access and its operands differ on whether there is a dynamic index");
+    return fail_at(c, id, "its access and its operands differ on whether there is a dynamic index");
   if (access->dynamic) KL_TRY(check_operand(c, id, dynamic, KL_I64));
   return check_strides(c, id, access);
 }
@@ -166,30 +134,30 @@ static kl_status check_load(const checker *c, uint32_t id) {
   KL_TRY(check_access(c, id, 0));
   const kl_kernel_buf *buf = buf_of(c, id, &buf_id);
   if (buf->kind == KL_BUF_GLOBAL && !buf->read)
-    return FAIL(c, id, "its buffer is not declared as read");
+    return fail_at(c, id, "its buffer is not declared as read");
   /* Scratch holds another row's values, or none, until this row's are stored. */
   if (buf->kind == KL_BUF_SCRATCH && c->buf_stores[buf_id] == 0)
-    return FAIL(c, id, "it reads scratch that nothing above has written");
+    return fail_at(c, id, "it reads scratch that nothing above has written");
   return KL_OK;
 }
 
 static kl_status check_store(const checker *c, uint32_t id) {
   const kl_instr *instr = instr_at(c, id);
   uint32_t buf_id;
-  if (c->repeat != KL_NO_VALUE) return FAIL(c, id, "a repeat cannot store");
-  if (instr->arg[2] != KL_NO_VALUE) return FAIL(c, id, "it has too many operands");
+  if (c->repeat != KL_NO_VALUE) return fail_at(c, id, "a repeat cannot store");
+  if (instr->arg[2] != KL_NO_VALUE) return fail_at(c, id, "it has too many operands");
   KL_TRY(check_access(c, id, 1));
   KL_TRY(check_operand(c, id, 0, instr->dtype));
-  if (!kl_op_takes((kl_op)instr->op, (kl_dtype)instr->dtype) ||
-      (is_half(instr->dtype) && !takes_half(instr->op)))
-    return FAIL(c, id, "it does not take operands of this dtype");
+  const kl_dtype dtype = (kl_dtype)instr->dtype;
+  const char *fault = kl_op_dtype_fault((kl_op)instr->op, dtype, &dtype);
+  if (fault) return fail_at(c, id, fault);
   const kl_kernel_buf *buf = buf_of(c, id, &buf_id);
   if (buf->kind == KL_BUF_GLOBAL && !buf->written)
-    return FAIL(c, id, "its buffer is not declared as written");
+    return fail_at(c, id, "its buffer is not declared as written");
   if (buf->kind == KL_BUF_GLOBAL && instr->op == KL_OP_STORE_ADD && !buf->read)
-    return FAIL(c, id, "its buffer is not declared as read");
+    return fail_at(c, id, "its buffer is not declared as read");
   if (buf->kind == KL_BUF_SCRATCH && instr->op == KL_OP_STORE_ADD && c->buf_stores[buf_id] == 0)
-    return FAIL(c, id, "it reads scratch that nothing above has written");
+    return fail_at(c, id, "it reads scratch that nothing above has written");
   c->buf_stores[buf_id] = c->loop + 1;
   return KL_OK;
 }
@@ -198,10 +166,10 @@ static kl_status check_store(const checker *c, uint32_t id) {
 
 static kl_status check_repeat(checker *c, uint32_t id) {
   const kl_instr *instr = instr_at(c, id);
-  if (c->repeat != KL_NO_VALUE) return FAIL(c, id, "repeats do not nest");
-  if (!slots_fit(instr->attr, 1, c->kernel->n_ints)) return FAIL(c, id, "its int slot does not exist");
+  if (c->repeat != KL_NO_VALUE) return fail_at(c, id, "repeats do not nest");
+  if (!slots_fit(instr->attr, 1, c->kernel->n_ints)) return fail_at(c, id, "its int slot does not exist");
   if (instr->arg[0] != KL_NO_VALUE || instr->arg[2] != KL_NO_VALUE)
-    return FAIL(c, id, "it has too many operands");
+    return fail_at(c, id, "it has too many operands");
   c->repeat = id;
   c->n_carries = c->n_nexts = 0;
   return KL_OK;
@@ -210,7 +178,7 @@ static kl_status check_repeat(checker *c, uint32_t id) {
 static kl_status check_carry(checker *c, uint32_t id) {
   if (c->repeat == KL_NO_VALUE || id != c->repeat + 1 + c->n_carries ||
       c->n_carries == instr_at(c, c->repeat)->arg[1])
-    return FAIL(c, id, "a carry stands outside the head of a repeat");
+    return fail_at(c, id, "a carry stands outside the head of a repeat");
   c->n_carries++;
   return check_plain(c, id);
 }
@@ -218,22 +186,22 @@ static kl_status check_carry(checker *c, uint32_t id) {
 /* NEXTs take effect together, so they stand together, one for each carry in order. */
 static kl_status check_next(checker *c, uint32_t id) {
   const kl_instr *instr = instr_at(c, id);
-  if (c->repeat == KL_NO_VALUE) return FAIL(c, id, "it stands outside a repeat");
+  if (c->repeat == KL_NO_VALUE) return fail_at(c, id, "it stands outside a repeat");
   if (instr->attr != c->repeat + 1 + c->n_nexts || c->n_nexts == c->n_carries)
-    return FAIL(c, id, "it does not name the carry whose turn it is");
+    return fail_at(c, id, "it does not name the carry whose turn it is");
   c->n_nexts++;
   KL_TRY(check_absent(c, id, 1));
   KL_TRY(check_operand(c, id, 0, instr->dtype));
   if (instr_at(c, instr->attr)->dtype != instr->dtype)
-    return FAIL(c, id, "its dtype is not the carry's");
+    return fail_at(c, id, "its dtype is not the carry's");
   return KL_OK;
 }
 
 static kl_status check_end(checker *c, uint32_t id) {
-  if (c->repeat == KL_NO_VALUE) return FAIL(c, id, "it stands outside a repeat");
+  if (c->repeat == KL_NO_VALUE) return fail_at(c, id, "it stands outside a repeat");
   KL_TRY(check_absent(c, id, 0));
   if (c->n_carries != instr_at(c, c->repeat)->arg[1] || c->n_nexts != c->n_carries)
-    return FAIL(c, id, "the repeat's carries and nexts are not as many as it says");
+    return fail_at(c, id, "the repeat's carries and nexts are not as many as it says");
   for (uint32_t v = c->repeat + 1 + c->n_carries; v < id; v++) c->values[v].closed = true;
   c->repeat = KL_NO_VALUE;
   return KL_OK;
@@ -244,23 +212,23 @@ static kl_status check_end(checker *c, uint32_t id) {
 static kl_status check_scalar(const checker *c, uint32_t id) {
   const kl_instr *instr = instr_at(c, id);
   if (!slots_fit(instr->attr, 1, c->kernel->n_scalars))
-    return FAIL(c, id, "its scalar slot does not exist");
+    return fail_at(c, id, "its scalar slot does not exist");
   if (instr->arg[0] != 0 && c->repeat == KL_NO_VALUE)
-    return FAIL(c, id, "a step stands outside a repeat");
+    return fail_at(c, id, "a step stands outside a repeat");
   return check_absent(c, id, 1);
 }
 
 static kl_status check_index(const checker *c, uint32_t id) {
   bool in_row_loop = c->section->loops.data[c->loop].kind == KL_LOOP_ROW;
   if (instr_at(c, id)->attr >= (in_row_loop ? c->section->n_rows : c->section->n_dims))
-    return FAIL(c, id, "the loop has no such dim");
+    return fail_at(c, id, "the loop has no such dim");
   return check_plain(c, id);
 }
 
 static kl_status check_reduce(checker *c, uint32_t id) {
   if (c->section->loops.data[c->loop].kind != KL_LOOP_COL)
-    return FAIL(c, id, "it stands outside a column loop");
-  if (c->repeat != KL_NO_VALUE) return FAIL(c, id, "a repeat cannot reduce");
+    return fail_at(c, id, "it stands outside a column loop");
+  if (c->repeat != KL_NO_VALUE) return fail_at(c, id, "a repeat cannot reduce");
   c->values[id].is_row = c->values[id].is_reduce = true;
   return check_plain(c, id);
 }
@@ -269,11 +237,11 @@ static kl_status check_instr(checker *c, uint32_t id) {
   const kl_instr *instr = instr_at(c, id);
   if (instr->op >= KL_OP_COUNT || kl_op_table[instr->op].kind == KL_KIND_GRAPH ||
       kl_op_is_write(instr->op))
-    return FAIL(c, id, "it is no operation of kernels");
+    return fail_at(c, id, "it is no operation of kernels");
   bool structural = instr->op == KL_OP_REPEAT || instr->op == KL_OP_END;
-  if (!structural && instr->dtype >= KL_DTYPE_COUNT) return FAIL(c, id, "its dtype does not exist");
+  if (!structural && instr->dtype >= KL_DTYPE_COUNT) return fail_at(c, id, "its dtype does not exist");
   if (c->n_nexts && instr->op != KL_OP_NEXT && instr->op != KL_OP_END && c->repeat != KL_NO_VALUE)
-    return FAIL(c, id, "it stands after the first next of a repeat");
+    return fail_at(c, id, "it stands after the first next of a repeat");
   c->values[id] = (value_info){
       .loop = c->loop,
       .is_value = !structural && instr->op != KL_OP_STORE && instr->op != KL_OP_STORE_ADD &&
@@ -287,7 +255,7 @@ static kl_status check_instr(checker *c, uint32_t id) {
     case KL_OP_SCALAR: return check_scalar(c, id);
     case KL_OP_INT:
       if (!slots_fit(instr->attr, 1, c->kernel->n_ints))
-        return FAIL(c, id, "its int slot does not exist");
+        return fail_at(c, id, "its int slot does not exist");
       return check_plain(c, id);
     case KL_OP_REPEAT: return check_repeat(c, id);
     case KL_OP_CARRY: return check_carry(c, id);
@@ -313,7 +281,7 @@ static kl_status check_loops(checker *c) {
       KL_TRY(check_instr(c, at));
       n_reduces += kl_op_is_reduce(section->instrs.data[at].op);
     }
-    if (c->repeat != KL_NO_VALUE) return FAIL(c, c->repeat, "the repeat has no end");
+    if (c->repeat != KL_NO_VALUE) return fail_at(c, c->repeat, "the repeat has no end");
   }
   if (at != section->instrs.count)
     return fail_section(c, "the loops do not partition the instructions");
@@ -417,7 +385,7 @@ static kl_status check_recomputed(const checker *c, uint32_t *last_use, uint32_t
     if (store == 0 || needed == loop || needed < store - 1) continue;
     uint32_t store_phase = phase_of[store - 1], last_phase = phase_of[needed];
     if (store_phase < last_phase || section->phases.data[last_phase].kind == KL_PHASE_COLS)
-      return FAIL(c, id, "a later phase loads it again, after a store to its buffer");
+      return fail_at(c, id, "a later phase loads it again, after a store to its buffer");
   }
   return KL_OK;
 }
