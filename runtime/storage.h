@@ -32,7 +32,12 @@ enum {
 kl_status kl_storage_create(kl_value *value, size_t nbytes, kl_storage **out_storage) KL_MUST_CHECK;
 kl_storage *kl_storage_retain(kl_storage *storage);
 void kl_storage_release(kl_storage *storage);
-/* Makes `value` (reference taken over) the current one; releases the old one. */
+/* Makes `value` (reference taken over) the current one and returns the old one, which the caller now
+ * owns; under the recording lock. Releasing it may free external memory: after the lock. */
+kl_value *kl_storage_exchange_value(kl_storage *storage, kl_value *value);
+/* The current value, retained; takes the lock. */
+kl_value *kl_storage_get_value(kl_storage *storage);
+/* The same with both under the lock: makes `value` (reference taken over) the current one; releases the old one. */
 void kl_storage_set_value(kl_storage *storage, kl_value *value);
 bool kl_storage_is_shared(const kl_storage *storage);
 

@@ -45,7 +45,15 @@ struct kl_value {
   kl_value_operand *operands;
   kl_value *next;       /* free list, work lists */
   const char *site;     /* name of the public op that recorded it, static */
+  int64_t least, most;  /* integers: bounds of the elements, where least <= most */
+  uint32_t block_nbytes; /* of the value's block */
 };
+
+/* The recording lock. It guards what storages hold as their value, `storage` of values, and the
+ * operands of pending values against whoever extracts a graph. Short: nothing compiles, runs,
+ * waits or calls a user's function under it. */
+void kl_graph_lock(void);
+void kl_graph_unlock(void);
 
 /* A new PENDING value with one reference, all arrays allocated in its block and zeroed for the
  * caller to fill (cast away const once, here): operands NULL/0. */
@@ -59,6 +67,8 @@ static inline kl_value *kl_value_retain(kl_value *value) {
   return value;
 }
 void kl_value_release(kl_value *value); /* NULL is fine */
+/* Bounds of an integer value are known. */
+static inline bool kl_value_has_bounds(const kl_value *value) { return value->least <= value->most; }
 /* PENDING or RUNNING -> REAL: takes a reference to `buffer`, releases the operands. */
 void kl_value_become_real(kl_value *value, kl_buffer *buffer);
 
