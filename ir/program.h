@@ -56,6 +56,7 @@ typedef struct kl_program {
   int64_t temp_nbytes;
 } kl_program;
 
+void kl_launch_finish(kl_launch *launch);
 void kl_program_finish(kl_program *program);
 
 #endif

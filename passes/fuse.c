@@ -17,6 +17,17 @@ bool kl_node_is_inlined(const kl_fusion *fusion, int32_t id) {
   return fusion->group_of[id] < 0 && kl_node_computes(node);
 }
 
+bool kl_member_is_full(const kl_fusion *fusion, int32_t id) {
+  const kl_node *node = &fusion->graph->nodes.data[id];
+  const kl_group *group = &fusion->groups.data[fusion->group_of[id]];
+  const kl_map *map = fusion->maps[id];
+  if (kl_op_is_reduce(node->op)) return false;
+  for (int d = group->n_rows < 0 ? 0 : group->n_rows; d < group->space.n_dims; d++)
+    for (int j = 0; j < map->n_out && group->space.extent[d] != 1; j++)
+      if (map->step[j][d] != 0) return true;
+  return false;
+}
+
 /* Operands that are read at a computed place, or whose memory is passed on, need memory. */
 static bool operand_needs_memory(const kl_node *node, int operand) {
   if (node->op == KL_OP_MATMUL) return true;
@@ -41,6 +52,18 @@ kl_address kl_store_address(const kl_fusion *fusion, int32_t id) {
   if (kl_op_is_write(node->op))
     return kl_map_address(fusion->maps[id], node->out_offset, node->out_strides);
   return kl_map_memory(fusion->maps[id], node->dims, kl_node_kept_dims(node));
+}
+
+uint32_t kl_group_position(const kl_group *group, int32_t node) {
+  uint32_t low = 0, high = group->members.count - 1;
+  while (low < high) {
+    uint32_t middle = (low + high) / 2;
+    if (group->members.data[middle] > node)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
 }
 
 bool kl_group_reaches(kl_fusion *fusion, int32_t from, int32_t to) {
@@ -277,6 +300,7 @@ static kl_status add_member(kl_fusion *fusion, int32_t id, int32_t group_id, con
   fusion->maps[id] = kept;
   fusion->group_of[id] = group_id;
   const kl_node *node = &fusion->graph->nodes.data[id];
+  group->n_reductions += kl_op_is_reduce(node->op);
   fusion->stored[id] = is_stored_elsewhere(fusion, id, group_id) || kl_op_is_write(node->op);
   for (uint32_t i = fusion->first_use[id]; i < fusion->first_use[id + 1]; i++) {
     int32_t reader = fusion->group_of[fusion->uses[i].node];
@@ -287,11 +311,16 @@ static kl_status add_member(kl_fusion *fusion, int32_t id, int32_t group_id, con
   return KL_OK;
 }
 
+static bool is_full_up(const kl_fusion *fusion, const kl_group *group, const kl_node *joining) {
+  if (group->members.count >= KL_FUSE_LIMIT) return true;
+  if (fusion->graph->nodes.data[group->seed].op == KL_OP_MATMUL) return true;
+  return kl_op_is_reduce(joining->op) && group->n_reductions >= KL_FUSE_REDUCTIONS;
+}
+
 static bool try_join(kl_fusion *fusion, int32_t id, int32_t group_id, kl_map *out_map) {
   const kl_node *node = &fusion->graph->nodes.data[id];
   kl_group *group = &fusion->groups.data[group_id];
-  if (group->members.count >= KL_FUSE_LIMIT) return false;
-  if (fusion->graph->nodes.data[group->seed].op == KL_OP_MATMUL) return false;
+  if (is_full_up(fusion, group, node)) return false;
   if (!place_for_readers(fusion, id, group_id, out_map)) return false;
   if (!is_stored_elsewhere(fusion, id, group_id)) return true;
   return can_store(group, node, out_map) && !makes_cycle(fusion, id, group_id);
@@ -299,7 +328,7 @@ static bool try_join(kl_fusion *fusion, int32_t id, int32_t group_id, kl_map *ou
 
 /* A sibling: the same iteration space, and an operand in common, but no reader. */
 static bool is_sibling(const kl_graph *graph, const kl_node *a, const kl_node *b) {
-  if (a->n_dims != b->n_dims || a->n_reduced != b->n_reduced || !can_join(b)) return false;
+  if (!can_join(a) || a->n_dims != b->n_dims || a->n_reduced != b->n_reduced || !can_join(b)) return false;
   if (memcmp(a->dims, b->dims, sizeof(int64_t) * a->n_dims) != 0 || a->numel == 0) return false;
   (void)graph;
   for (int i = 0; i < a->n_operands; i++)
@@ -312,7 +341,7 @@ static bool try_sibling(kl_fusion *fusion, int32_t id, int32_t group_id, kl_map 
   const kl_graph *graph = fusion->graph;
   const kl_node *node = &graph->nodes.data[id];
   kl_group *group = &fusion->groups.data[group_id];
-  if (!can_join(node) || group->members.count >= KL_FUSE_LIMIT) return false;
+  if (!can_join(node) || is_full_up(fusion, group, node)) return false;
   if (!is_sibling(graph, &graph->nodes.data[group->seed], node)) return false;
   *out_map = *fusion->maps[group->seed];
   return can_store(group, node, out_map) && !makes_cycle(fusion, id, group_id);
@@ -442,7 +471,6 @@ void kl_fusion_finish(kl_fusion *fusion) {
   for (uint32_t i = 0; i < fusion->groups.count; i++) {
     kl_vec_finish(&fusion->groups.data[i].members);
     kl_vec_finish(&fusion->groups.data[i].consumers);
-    kl_vec_finish(&fusion->groups.data[i].before);
   }
   kl_vec_finish(&fusion->groups);
   kl_free(fusion->group_of);

@@ -5,7 +5,10 @@
 #include "ir/graph.h"
 #include "passes/space.h"
 
-enum { KL_FUSE_LIMIT = 512 }; /* operations in a kernel */
+enum {
+  KL_FUSE_LIMIT = 512,       /* operations in a kernel */
+  KL_FUSE_REDUCTIONS = 32    /* of them reductions */
+};
 
 typedef struct kl_group {
   kl_space space;
@@ -13,9 +16,10 @@ typedef struct kl_group {
    * Without: -1, all dims are columns. */
   int n_rows;
   int32_t seed;
+  int n_reductions;
   KL_VEC(int32_t) members;   /* node indices, descending */
-  KL_VEC(int32_t) consumers; /* groups that read what this one stores */
-  KL_VEC(int32_t) before;    /* groups that must run before, besides: readers of what is overwritten */
+  KL_VEC(int32_t) consumers; /* groups that must run after: readers of what this one stores, and
+                                writers over what this one reads */
   uint64_t visited;
 } kl_group;
 
@@ -46,6 +50,9 @@ void kl_fusion_finish(kl_fusion *fusion);
 /* A node computed anew wherever it is used: the coordinates of INDEX, a filled COPY of a scalar. */
 bool kl_node_is_inlined(const kl_fusion *fusion, int32_t node);
 
+/* Whether a member's value differs along the columns of its group; else it is a row value. */
+bool kl_member_is_full(const kl_fusion *fusion, int32_t node);
+
 /* Whether an operand is read from memory, not computed in the reader's own group. */
 bool kl_operand_is_memory(const kl_fusion *fusion, int32_t node, int operand);
 
@@ -53,6 +60,8 @@ bool kl_operand_is_memory(const kl_fusion *fusion, int32_t node, int operand);
 kl_address kl_operand_address(const kl_fusion *fusion, int32_t node, int operand);
 /* The address at which a stored member puts its value. */
 kl_address kl_store_address(const kl_fusion *fusion, int32_t node);
+/* Position of a member in group->members. */
+uint32_t kl_group_position(const kl_group *group, int32_t node);
 /* A path from one group to another along reads and orderings. */
 bool kl_group_reaches(kl_fusion *fusion, int32_t from, int32_t to);
 
