@@ -49,6 +49,23 @@ kl_status kl_autograd_inplace_begin(kl_fn fn, kael_tensor *const *inputs, int n_
 kl_status kl_autograd_inplace_end(struct kl_autograd_node *node, kael_tensor *self) KL_MUST_CHECK;
 void kl_autograd_inplace_cancel(struct kl_autograd_node *node);
 
+/* Whether kl_autograd_inplace_begin must be called. */
+static inline bool kl_autograd_sees(kael_tensor *const *inputs, int n_inputs) {
+  if (kl_thread.grad_disabled) return false;
+  for (int i = 0; i < n_inputs; i++)
+    if (inputs[i] && inputs[i]->autograd) return true;
+  return false;
+}
+
+/* After the write, with its status. */
+static inline kl_status kl_autograd_inplace_finish(kl_status status, struct kl_autograd_node *node,
+                                                   kael_tensor *self) {
+  if (!node) return status;
+  if (status == KL_OK) return kl_autograd_inplace_end(node, self);
+  kl_autograd_inplace_cancel(node);
+  return status;
+}
+
 /* The tensor dies: frees its meta. Must not recurse however long the history is. */
 void kl_autograd_meta_destroy(struct kl_autograd_meta *meta);
 /* For explain: writes a few words ("leaf, requires grad", "grad_fn=MulBackward") into `text`. */

@@ -106,7 +106,12 @@ kl_status kl_detach(kael_tensor *self, kael_tensor **out) KL_MUST_CHECK;
 
 /* A public function's result: registered with the open scope, NULL after a failure. */
 kael_tensor *kl_hand_out(kl_status status, kael_tensor *tensor);
-/* True when an operand of a public function is NULL (the error is set, or kept). */
+/* True when an operand of a public function is NULL, or KAEL_NONE where none may be; then an error is
+ * stored (an earlier one is kept). */
 bool kl_operand_missing(const kael_tensor *const *operands, int n_operands);
+#define KL_MISSING(...)                                                                            \
+  kl_operand_missing((const kael_tensor *const[]){__VA_ARGS__},                                    \
+                     (int)(sizeof((const kael_tensor *const[]){__VA_ARGS__}) /                     \
+                           sizeof(const kael_tensor *)))
 
 #endif
