@@ -1,0 +1,228 @@
+/* Running units of a phase: cuts them into tiles of at most KL_CHUNK elements. */
+#include "codegen/block/run.h"
+
+/* With row vectors, from this many rows on a column is worth a tile of its own: loaded in place. */
+enum { DIRECT_ROWS = 128 };
+
+/* --- Views ----------------------------------------------------------------------------------- */
+
+static int64_t stride_of(const kl_block_run_state *run, const kl_block_form *form, int dim) {
+  if (form->access == NULL) return dim == form->dim;
+  switch (form->access->stride[dim]) {
+    case KL_STRIDE_ZERO: return 0;
+    case KL_STRIDE_ONE: return form->esize;
+    default: return run->args->ints[form->access->ints_at + 1 + (uint32_t)dim] * form->esize;
+  }
+}
+
+/* Dims [first, end), the last one fastest. */
+static void add_dims(const kl_block_run_state *run, const kl_block_form *form, int first, int end,
+                     bool fresh, kl_block_view *view) {
+  const int64_t *extents = run->args->ints + run->section->extents_at;
+  for (int d = end; d-- > first; fresh = false)
+    kl_block_view_dim(view, extents[d], stride_of(run, form, d), fresh);
+}
+
+/* Where the scratch of buffer `buf` begins; past the last buffer, where tier 0's own does. */
+static size_t scratch_offset(const kl_block_run_state *run, uint32_t buf) {
+  size_t nbytes = 0;
+  for (uint32_t i = 0; i < buf; i++) {
+    const kl_kernel_buf *before = &run->kernel->bufs.data[i];
+    if (before->kind == KL_BUF_SCRATCH)
+      nbytes += kl_scratch_nbytes(run->n_cols, (kl_dtype)before->dtype);
+  }
+  return nbytes;
+}
+
+static void make_view(const kl_block_run_state *run, const kl_block_form *form,
+                      kl_block_view *view) {
+  const kl_section *section = run->section;
+  view->base = NULL;
+  view->index_stride = 0;
+  view->n_dims = 0;
+  if (form->access != NULL) {
+    const int64_t *ints = run->args->ints + form->access->ints_at;
+    view->base = form->scratch ? run->scratch + scratch_offset(run, form->access->buf)
+                               : (char *)run->args->bufs[form->access->buf];
+    view->base += ints[0] * form->esize;
+    if (form->access->dynamic) view->index_stride = ints[1 + section->n_dims] * form->esize;
+  }
+  if (!form->columns) {
+    add_dims(run, form, 0, section->n_rows, false, view);
+  } else if (run->row_vectors) {
+    add_dims(run, form, 0, section->n_rows, false, view);
+    if (view->n_dims == 0) kl_block_view_dim(view, 1, 0, false);
+    view->n_inner = view->n_dims;
+    add_dims(run, form, section->n_rows, section->n_dims, true, view);
+    return;
+  } else if (form->scratch) { /* the rows of a tile lie one behind the other */
+    add_dims(run, form, section->n_rows, section->n_dims, false, view);
+    kl_block_view_dim(view, run->n_rows, run->n_cols * form->esize, false);
+  } else {
+    add_dims(run, form, 0, section->n_dims, false, view);
+  }
+  if (view->n_dims == 0) kl_block_view_dim(view, 1, 0, false);
+  view->n_inner = view->n_dims;
+}
+
+/* Scratch buffers hold the rows of the tile only. */
+static void move_scratch_views(kl_block_run_state *run, int64_t rows) {
+  if (!run->has_scratch) return;
+  for (uint32_t i = 0; i < run->program->forms.count; i++) {
+    const kl_block_form *form = &run->program->forms.data[i];
+    if (form->scratch) run->views[i].base -= rows * run->n_cols * form->esize;
+  }
+}
+
+static int64_t product(const int64_t *extents, int first, int end) {
+  int64_t n = 1;
+  for (int d = first; d < end; d++) n *= extents[d];
+  return n;
+}
+
+static void start_run(kl_block_run_state *run, const kl_block_code *code,
+                      const kl_kernel_args *args, char *scratch, int phase) {
+  const kl_section *section = code->section;
+  const int64_t *extents = args->ints + section->extents_at;
+  run->section = section;
+  run->program = &code->programs[phase];
+  run->args = args;
+  run->row_vectors = section->vector == KL_VECTOR_ROWS;
+  run->n_rows = product(extents, 0, section->n_rows);
+  run->n_cols = product(extents, section->n_rows, section->n_dims);
+  run->n_chunks = (run->n_cols + KL_CHUNK - 1) / KL_CHUNK;
+  run->kernel = code->kernel;
+  run->scratch = scratch;
+  run->has_scratch = code->has_scratch;
+  char *own = scratch;
+  if (code->has_scratch) own += scratch_offset(run, code->kernel->bufs.count);
+  run->values = (kl_block_value *)(own + (size_t)run->program->values_at * 64);
+  run->views = (kl_block_view *)(own + (size_t)run->program->views_at * 64);
+  run->blocks = own + (size_t)run->program->blocks_at * 64;
+  for (uint32_t i = 0; i < run->program->forms.count; i++)
+    make_view(run, &run->program->forms.data[i], &run->views[i]);
+}
+
+/* --- Tiles ----------------------------------------------------------------------------------- */
+
+static void run_row_stage(kl_block_run_state *run, const kl_block_stage *stage) {
+  run->tile = (kl_block_tile){run->row, run->rows, 0, 1, run->rows};
+  kl_block_run_steps(run, stage);
+}
+
+/* The tile of columns [col, col + cols) of the rows at hand; more than one row only with all
+ * columns, or with row vectors. */
+static void run_columns(kl_block_run_state *run, const kl_block_stage *stage, int64_t col,
+                        int64_t cols) {
+  run->col = col;
+  run->cols = cols;
+  int64_t n = run->rows * cols;
+  if (run->row_vectors)
+    run->tile = (kl_block_tile){run->row, run->rows, col, cols, n};
+  else
+    run->tile = (kl_block_tile){run->row * run->n_cols + col, n, 0, 1, n};
+  kl_block_run_steps(run, stage);
+}
+
+/* Columns that a tile of `rows` rows takes. With row vectors: a power of two, so that no tile
+ * crosses the end of a chunk. */
+static int64_t columns_of_tile(const kl_block_run_state *run, const kl_block_stage *stage) {
+  if (stage->one_by_one) return 1;
+  int64_t most = KL_CHUNK / run->rows;
+  if (!run->row_vectors) return run->rows > 1 ? run->n_cols : KL_CHUNK;
+  if (run->rows >= DIRECT_ROWS || most <= 1) return 1;
+  return (int64_t)1 << (63 - __builtin_clzll((uint64_t)most));
+}
+
+static void run_column_stage(kl_block_run_state *run, const kl_block_stage *stage) {
+  const kl_block_reduce *reduces = run->program->reduces.data;
+  for (uint32_t r = stage->first_reduce; r < stage->end_reduce; r++)
+    kl_block_fold_begin(run, &reduces[r]);
+  int64_t step = columns_of_tile(run, stage);
+  for (int64_t col = 0; col < run->n_cols; col += step)
+    run_columns(run, stage, col, run->n_cols - col < step ? run->n_cols - col : step);
+  for (uint32_t r = stage->first_reduce; r < stage->end_reduce; r++)
+    kl_block_fold_end(run, &reduces[r]);
+}
+
+/* --- Phases ---------------------------------------------------------------------------------- */
+
+/* Rows that a tile takes. */
+static int64_t rows_of_tile(const kl_block_run_state *run) {
+  const kl_block_program *program = run->program;
+  if (!run->row_vectors)
+    return run->n_cols == 0 ? KL_CHUNK : run->n_cols > KL_CHUNK ? 1 : KL_CHUNK / run->n_cols;
+  int64_t rows = KL_CHUNK;
+  for (uint32_t r = 0; r < program->reduces.count; r++) {
+    int64_t most = KL_BLOCK_VECTOR_NBYTES / program->reduces.data[r].esize;
+    if (most > KL_BLOCK_VECTOR_ROWS) most = KL_BLOCK_VECTOR_ROWS;
+    if (most < rows) rows = most;
+  }
+  return rows;
+}
+
+static bool must_go_one_by_one(const kl_block_program *program) {
+  for (uint32_t s = 0; s < program->stages.count; s++)
+    if (program->stages.data[s].one_by_one) return true;
+  return false;
+}
+
+static void run_rows(kl_block_run_state *run, int64_t begin, int64_t end) {
+  const kl_block_program *program = run->program;
+  int64_t most = rows_of_tile(run);
+  if (!run->row_vectors && must_go_one_by_one(program)) most = 1;
+  for (int64_t row = begin; row < end; row += run->rows) {
+    run->row = row;
+    run->rows = end - row < most ? end - row : most;
+    move_scratch_views(run, row);
+    for (uint32_t s = 0; s < program->stages.count; s++) {
+      if (program->stages.data[s].kind == KL_LOOP_ROW)
+        run_row_stage(run, &program->stages.data[s]);
+      else
+        run_column_stage(run, &program->stages.data[s]);
+    }
+    move_scratch_views(run, -row);
+  }
+}
+
+/* The last stage is the COL loop; those before it give the row values that it needs. */
+static void run_chunks(kl_block_run_state *run, int64_t begin, int64_t end) {
+  const kl_block_program *program = run->program;
+  uint32_t last = program->stages.count - 1;
+  int64_t row = begin / run->n_chunks, chunk = begin % run->n_chunks;
+  run->row = -1;
+  run->rows = 1;
+  for (int64_t unit = begin; unit < end; unit++) {
+    if (run->row != row) {
+      run->row = row;
+      for (uint32_t s = 0; s < last; s++) run_row_stage(run, &program->stages.data[s]);
+    }
+    int64_t col = chunk * KL_CHUNK, left = run->n_cols - col;
+    run_columns(run, &program->stages.data[last], col, left < KL_CHUNK ? left : KL_CHUNK);
+    if (++chunk == run->n_chunks) row++, chunk = 0;
+  }
+}
+
+static void run_combines(kl_block_run_state *run, int64_t begin, int64_t end) {
+  const kl_block_program *program = run->program;
+  run->rows = 1;
+  for (run->row = begin; run->row < end; run->row++) {
+    for (uint32_t r = 0; r < program->reduces.count; r++)
+      kl_block_fold_combine(run, &program->reduces.data[r]);
+    for (uint32_t s = 0; s < program->stages.count; s++)
+      run_row_stage(run, &program->stages.data[s]);
+  }
+}
+
+void kl_block_run(const kl_code *base, const kl_kernel_args *args, char *scratch, int phase,
+                  int64_t begin, int64_t end) {
+  const kl_block_code *code = (const kl_block_code *)base;
+  kl_block_run_state run;
+  if (begin >= end || code->programs[phase].stages.count == 0) return;
+  start_run(&run, code, args, scratch, phase);
+  switch ((kl_phase_kind)run.program->kind) {
+    case KL_PHASE_ROWS: run_rows(&run, begin, end); break;
+    case KL_PHASE_COLS: run_chunks(&run, begin, end); break;
+    case KL_PHASE_COMBINE: run_combines(&run, begin, end); break;
+  }
+}

@@ -1,0 +1,46 @@
+/* The state of one run of a program; all of it lies in the worker's scratch or on the stack. */
+#ifndef KL_CODEGEN_BLOCK_RUN_H
+#define KL_CODEGEN_BLOCK_RUN_H
+
+#include "codegen/block/code.h"
+
+/* Where a slot's elements are now: one for each place of the tile, or one for all (`uniform`; also
+ * where the tile has only one place). */
+typedef struct kl_block_value {
+  char *ptr;
+  int64_t uniform;
+} kl_block_value;
+
+typedef struct kl_block_run_state {
+  const kl_kernel *kernel;
+  const kl_section *section;
+  const kl_block_program *program;
+  const kl_kernel_args *args;
+  kl_block_value *values;
+  kl_block_view *views;
+  char *blocks;
+  char *scratch; /* as given: the SCRATCH buffers first */
+  bool row_vectors, has_scratch;
+  int64_t n_rows, n_cols, n_chunks;
+  int64_t row, rows; /* the rows of the tile: [row, row + rows) */
+  int64_t col, cols; /* its columns, in a COL stage */
+  kl_block_tile tile;
+  int64_t iteration[KL_BLOCK_NESTING];
+} kl_block_run_state;
+
+static inline char *kl_block_at(const kl_block_run_state *run, uint32_t place) {
+  return run->blocks + (size_t)place * 64;
+}
+
+/* steps.c: the steps of a stage, for the tile at hand. */
+void kl_block_run_steps(kl_block_run_state *run, const kl_block_stage *stage);
+
+/* fold.c: reductions over the tiles of a COL stage, the result in the reduction's row slot. */
+void kl_block_fold_begin(kl_block_run_state *run, const kl_block_reduce *reduce);
+void kl_block_fold_tile(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x);
+void kl_block_fold_end(kl_block_run_state *run, const kl_block_reduce *reduce);
+/* The same in COLS and COMBINE phases: one chunk of one row, and all chunks of one row. */
+void kl_block_fold_partial(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x);
+void kl_block_fold_combine(kl_block_run_state *run, const kl_block_reduce *reduce);
+
+#endif
