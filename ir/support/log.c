@@ -47,7 +47,7 @@ static void deliver(int level, const char *message) {
   }
 }
 
-void kl_log(int level, const char *format, ...) {
+void kl_log_message(int level, const char *format, ...) {
   if (!kl_log_enabled(level)) return;
   char brief[SHORT_MESSAGE];
   va_list args;

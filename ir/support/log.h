@@ -11,7 +11,7 @@
 /* `message` ends without a newline and is valid during the call, which any thread may make. */
 typedef void (*kl_log_fn)(int level, const char *message, void *user);
 
-void kl_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void kl_log_message(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Whether a message of this level would reach anyone: ask before preparing a costly one. */
 bool kl_log_enabled(int level);
 /* NULL brings the default back. `user` is handed on and must outlive the callback. */
