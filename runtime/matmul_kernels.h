@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /* One block of k (kc <= 256) of an m x n part of C. A packed operand is a row of panels: panel p
- * holds rows (columns) [p * width, (p + 1) * width) as kc lines of `width` elements, the lines of
- * the last one filled up with zeros. */
+ * holds rows (columns) [p * width, (p + 1) * width) as kc lines of `width` elements, where those of
+ * the last one are filled up with zeros to whole vectors. */
 typedef struct kl_matmul_block {
   int64_t m, n, kc;
   const void *a;
