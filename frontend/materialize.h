@@ -10,11 +10,19 @@
 kl_status kl_materialize(kl_value *const *values, int n_values) KL_MUST_CHECK;
 /* The storage's current bytes, after evaluating its pending value. */
 kl_status kl_materialize_storage(kl_storage *storage, void **out_bytes) KL_MUST_CHECK;
+/* The same for every storage whose value is pending. */
+kl_status kl_materialize_all(void) KL_MUST_CHECK;
 /* Called after recording: in eager mode, and for storages that are SHARED (the one written, or one
  * read), runs at once; else applies the automatic flush. */
 kl_status kl_recorded(kl_storage *written, bool reads_shared) KL_MUST_CHECK;
 /* Before the memory of `storage` is given out: runs the pending readers of its current bytes and
  * its own value, then pins it. */
 kl_status kl_materialize_for_export(kl_storage *storage) KL_MUST_CHECK;
+
+/* Totals since the start; bytes as each launch reads and writes them, every element once. */
+typedef struct kl_run_stats {
+  int64_t n_runs, n_launches, bytes_read, bytes_written;
+} kl_run_stats;
+kl_run_stats kl_run_stats_get(void);
 
 #endif

@@ -20,6 +20,7 @@ typedef struct kl_storage {
   kl_value *value;         /* owned */
   kl_buffer *pinned;       /* owned; NULL while the bytes may move */
   atomic_int exports;      /* > 0: SHARED, reads and writes run at the call */
+  struct kl_storage *pending_before, *pending_after; /* list of those whose value was recorded */
 } kl_storage;
 
 enum {
@@ -39,6 +40,8 @@ kl_value *kl_storage_exchange_value(kl_storage *storage, kl_value *value);
 kl_value *kl_storage_get_value(kl_storage *storage);
 /* The same with both under the lock: makes `value` (reference taken over) the current one; releases the old one. */
 void kl_storage_set_value(kl_storage *storage, kl_value *value);
+/* The pending values of all storages, retained, in an array for kl_free. */
+kl_status kl_storage_take_pending(kl_value ***out_values, int *out_n) KL_MUST_CHECK;
 bool kl_storage_is_shared(const kl_storage *storage);
 
 #endif

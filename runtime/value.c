@@ -8,7 +8,17 @@
 
 static pthread_mutex_t graph_mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t next_seq;
-static _Atomic int64_t pending_count;
+static _Atomic int64_t pending_count, held_nbytes;
+
+void kl_value_orphaned(kl_value *value) {
+  if (value->state != KL_VALUE_REAL || value->orphan) return;
+  value->orphan = true;
+  atomic_fetch_add_explicit(&held_nbytes, (int64_t)value->buffer->nbytes, memory_order_relaxed);
+}
+
+int64_t kl_value_held_nbytes(void) {
+  return atomic_load_explicit(&held_nbytes, memory_order_relaxed);
+}
 
 void kl_graph_lock(void) { pthread_mutex_lock(&graph_mutex); }
 
@@ -91,6 +101,8 @@ static void free_all(kl_value *dead) {
     kl_value *value = dead;
     dead = value->next;
     if (value->state != KL_VALUE_REAL) n_pending++;
+    if (value->orphan)
+      atomic_fetch_sub_explicit(&held_nbytes, (int64_t)value->buffer->nbytes, memory_order_relaxed);
     dead = drop_operands(value, dead);
     kl_buffer_release(value->buffer);
     kl_slab_free(value, value->block_nbytes);

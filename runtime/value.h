@@ -47,6 +47,7 @@ struct kl_value {
   const char *site;     /* name of the public op that recorded it, static */
   int64_t least, most;  /* integers: bounds of the elements, where least <= most */
   uint32_t block_nbytes; /* of the value's block */
+  bool orphan;           /* counted in kl_value_held_nbytes */
 };
 
 /* The recording lock. It guards what storages hold as their value, `storage` of values, and the
@@ -72,6 +73,10 @@ static inline bool kl_value_has_bounds(const kl_value *value) { return value->le
 /* PENDING or RUNNING -> REAL: takes a reference to `buffer`, releases the operands. */
 void kl_value_become_real(kl_value *value, kl_buffer *buffer);
 
+/* No storage refers to this REAL value any more: its bytes count as held by pending readers, until
+ * it dies. Under the recording lock. */
+void kl_value_orphaned(kl_value *value);
+int64_t kl_value_held_nbytes(void);
 /* Counts for the automatic flush and for statistics. */
 int64_t kl_value_pending_count(void);
 
