@@ -1,19 +1,18 @@
-/* kl_parallel_for over the pthreadpool library.
+/* kl_parallel_for: participants draw chunks from a shared counter until none is left.
  *
- * The pool gets one task a worker, and the tasks draw chunks from a shared counter: so a worker's
- * index is its task's, whichever thread runs it. `pool_busy` is a lock that is only ever tried:
- * whoever finds it taken runs inline, hence no call waits for another and none can deadlock.
+ * `pool_busy` is a lock that is only ever tried: whoever finds it taken runs inline, hence no call
+ * waits for another and none can deadlock.
  */
 #include "runtime/threads.h"
 
 #include <pthread.h>
-#include <pthreadpool.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "ir/support/options.h"
+#include "runtime/pool.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -24,7 +23,7 @@ enum { CHUNKS_PER_THREAD = 4, MAX_THREADS = 1024 };
 
 static atomic_int threads_by_call; /* 0: not set */
 static atomic_bool pool_busy;
-static pthreadpool_t pool; /* guarded by pool_busy; NULL when there is none */
+static kl_pool *pool; /* guarded by pool_busy; NULL when there is none */
 static int pool_size;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static _Thread_local bool inside_call;
@@ -119,15 +118,15 @@ static void unlock_pool(void) { atomic_store(&pool_busy, false); }
 static bool prepare_pool(int size) {
   if (pool && pool_size == size) return true;
   pthread_once(&fork_once, watch_forks);
-  if (pool) pthreadpool_destroy(pool);
-  pool = pthreadpool_create((size_t)size);
+  kl_pool_destroy(pool);
+  pool = kl_pool_create(size);
   pool_size = pool ? size : 0;
   return pool != NULL;
 }
 
 void kl_threads_shutdown(void) {
   if (!try_lock_pool()) return;
-  if (pool) pthreadpool_destroy(pool);
+  kl_pool_destroy(pool);
   pool = NULL;
   pool_size = 0;
   unlock_pool();
@@ -142,7 +141,7 @@ typedef struct parallel_call {
   atomic_int_fast64_t next;
 } parallel_call;
 
-static void run_worker(void *opaque, size_t worker) {
+static void run_chunks(void *opaque, int worker) {
   parallel_call *call = opaque;
   bool was_inside = inside_call;
   inside_call = true;
@@ -151,7 +150,7 @@ static void run_worker(void *opaque, size_t worker) {
     int64_t begin = atomic_fetch_add_explicit(&call->next, call->chunk, memory_order_relaxed);
     if (begin >= call->n_units) break;
     int64_t left = call->n_units - begin;
-    call->fn(call->ctx, begin, begin + (left < call->chunk ? left : call->chunk), (int)worker);
+    call->fn(call->ctx, begin, begin + (left < call->chunk ? left : call->chunk), worker);
   }
   kl_fp_leave(saved);
   inside_call = was_inside;
@@ -186,7 +185,7 @@ void kl_parallel_for_at_most(int64_t n_units, int64_t grain, int max_workers, kl
     return;
   }
   parallel_call call = {fn, ctx, n_units, chunk_units(n_units, grain, n_workers), 0};
-  pthreadpool_parallelize_1d(pool, run_worker, &call, (size_t)n_workers, 0);
+  kl_pool_run(pool, n_workers, run_chunks, &call);
   unlock_pool();
 }
 

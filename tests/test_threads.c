@@ -131,6 +131,12 @@ START_TEST(four_user_threads_may_call_at_once) {
 }
 END_TEST
 
+#if defined(__SANITIZE_THREAD__)
+#define SKIP_UNDER_TSAN() KL_TEST_SKIP("ThreadSanitizer allows no threads in a forked child")
+#else
+#define SKIP_UNDER_TSAN() ((void)0)
+#endif
+
 static int child_status(void) {
   pid_t child = fork();
   if (child == 0) {
@@ -143,6 +149,7 @@ static int child_status(void) {
 }
 
 START_TEST(a_forked_child_makes_its_own_pool) {
+  SKIP_UNDER_TSAN();
   kl_threads_set(2);
   ck_assert_int_eq(count_wrong(5000, 7), 0); /* so the parent has a pool */
   ck_assert_int_eq(child_status(), 0);
@@ -159,6 +166,7 @@ static void *call_until_stopped(void *arg) {
 }
 
 START_TEST(a_child_forked_while_the_pool_works_can_use_its_own) {
+  SKIP_UNDER_TSAN();
   kl_threads_set(2);
   pthread_t caller;
   int n_wrong = 0;
