@@ -21,7 +21,7 @@
 #define KL_UTYPE_16 unsigned short
 #define KL_UTYPE_8 unsigned char
 #define KL_MTYPE bool
-#define KL_MATH_FN static __device__ __forceinline__
+#define KL_MATH_FN static __device__ __forceinline__ __attribute__((unused))
 #else
 #define KL_UTYPE_64 uint64_t
 #define KL_UTYPE_32 uint32_t
