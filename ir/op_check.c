@@ -20,8 +20,6 @@ static bool moves_only(kl_op op) {
 static bool operand_fits(kl_op op, int a, const kl_dtype *operands) {
   switch (op) {
     case KL_OP_SELECT: return operands[a] == operands[1];
-    case KL_OP_SHL:
-    case KL_OP_SHR: return kl_dtype_is_integer(operands[a]);
     case KL_OP_GATHER: return operands[a] == KL_I64;
     case KL_OP_SCATTER:
     case KL_OP_SCATTER_ADD: return operands[a] == (a == 2 ? KL_I64 : operands[0]);
@@ -53,6 +51,9 @@ const char *kl_op_dtype_fault(kl_op op, kl_dtype result, const kl_dtype *operand
     if (!operand_fits(op, a, operands)) return "the dtypes of its operands do not go together";
   if (op == KL_OP_BITCAST && kl_dtype_size(operands[0]) != kl_dtype_size(result))
     return "the sizes of its dtypes differ";
+  /* A bool is a byte of 0 or 1, which other dtypes do not promise. */
+  if (op == KL_OP_BITCAST && result == KL_BOOL && operands[0] != KL_BOOL)
+    return "it makes a bool of bytes that may be neither 0 nor 1";
   if (!result_fits(op, result, operands))
     return "the dtype of the result does not follow from the operation";
   return NULL;
