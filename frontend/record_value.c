@@ -3,7 +3,17 @@
 
 #include "frontend/materialize.h"
 
+/* No bytes are there from the start: nothing need be run for them. */
+static kl_status create_without_elements(kl_dtype dtype, kl_value **out_value) {
+  kl_buffer *buffer;
+  KL_TRY(kl_buffer_create(0, &buffer));
+  kl_status status = kl_value_create_real(dtype, 0, buffer, out_value);
+  kl_buffer_release(buffer);
+  return status;
+}
+
 kl_status kl_value_create_empty(kl_dtype dtype, int64_t numel, kl_value **out_value) {
+  if (numel == 0) return create_without_elements(dtype, out_value);
   KL_TRY(kl_value_create(KL_OP_EMPTY, dtype, 1, 0, out_value));
   kl_value_set_dims(*out_value, 1, &numel);
   (*out_value)->numel = numel;
@@ -24,9 +34,7 @@ static kl_status bitcast(kl_value *value, kl_dtype dtype, kl_value **out_value) 
 kl_status kl_value_reinterpret(kl_value *value, kl_dtype dtype, kl_value **out_value) {
   kl_status status;
   size_t size = kl_dtype_size(dtype), value_size = kl_dtype_size((kl_dtype)value->dtype);
-  if (value->numel == 0 && value->state != KL_VALUE_REAL) {
-    status = kl_value_create_empty(dtype, 0, out_value);
-  } else if (size == value_size && value->state != KL_VALUE_REAL) {
+  if (size == value_size && value->state != KL_VALUE_REAL) {
     status = bitcast(value, dtype, out_value);
   } else {
     status = kl_materialize(&value, 1);

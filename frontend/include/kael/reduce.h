@@ -1,0 +1,43 @@
+/* kael/reduce.h: reductions.
+ *
+ * The short forms fold all dims to a 0-d tensor. The forms with `n_dims` dims fold those (negative
+ * ones count from the end; n_dims 0 means all), which `keepdim` leaves as dims of size 1. The order
+ * of floating additions is defined by the logical shape alone (docs/numerics.md). Results are owned,
+ * contiguous tensors; NULL after an error (KAEL_ERR_INDEX: a dim out of range; KAEL_ERR_RUNTIME: a dim
+ * given twice, a dtype), or where self was NULL. Nothing materializes, but in eager mode.
+ */
+#ifndef KAEL_REDUCE_H
+#define KAEL_REDUCE_H
+
+#include "kael/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Sums; integers and bool are summed in int64. */
+KAEL_API kael_tensor *kael_sum(kael_tensor *self);
+KAEL_API kael_tensor *kael_sum_dims(kael_tensor *self, int n_dims, const int64_t *dims,
+                                    bool keepdim);
+/* Sum divided by the number of elements folded; of none: NaN. Floating dtypes only. */
+KAEL_API kael_tensor *kael_mean(kael_tensor *self);
+KAEL_API kael_tensor *kael_mean_dims(kael_tensor *self, int n_dims, const int64_t *dims,
+                                     bool keepdim);
+/* The largest element; NaN wins. Result: self's dtype. KAEL_ERR_INDEX for a dim of size 0. Its
+ * gradient is shared evenly among equal largest elements. */
+KAEL_API kael_tensor *kael_amax(kael_tensor *self, int n_dims, const int64_t *dims, bool keepdim);
+/* Where the largest element stands first, as int64: in the flattened tensor, or along `dim`. */
+KAEL_API kael_tensor *kael_argmax(kael_tensor *self);
+KAEL_API kael_tensor *kael_argmax_dim(kael_tensor *self, int64_t dim, bool keepdim);
+/* Whether some element, or every element, is not zero. Result: bool, but uint8 for uint8. */
+KAEL_API kael_tensor *kael_any(kael_tensor *self);
+KAEL_API kael_tensor *kael_any_dims(kael_tensor *self, int n_dims, const int64_t *dims,
+                                    bool keepdim);
+KAEL_API kael_tensor *kael_all(kael_tensor *self);
+KAEL_API kael_tensor *kael_all_dims(kael_tensor *self, int n_dims, const int64_t *dims,
+                                    bool keepdim);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
