@@ -126,6 +126,18 @@ static int64_t plan_numel(const elem_plan *plan) {
   return numel;
 }
 
+/* A copy or a widening cast has its operand's bounds. */
+static void inherit_bounds(kl_value *value, const kl_value *from) {
+  kl_dtype dtype = (kl_dtype)value->dtype;
+  if (!kl_dtype_is_integer(dtype)) return;
+  bool widens = dtype == from->dtype ||
+                kl_dtype_size(dtype) > kl_dtype_size((kl_dtype)from->dtype);
+  if (widens && from->least <= from->most) {
+    value->least = from->least;
+    value->most = from->most;
+  }
+}
+
 /* Makes the value of a plan; the reads are moved into it. */
 static kl_status make_value(kl_op op, kl_dtype dtype, const elem_plan *plan, const kl_arg *args,
                             int n_args, kl_read *reads, kl_value **out_value) {
@@ -152,6 +164,8 @@ static kl_status make_value(kl_op op, kl_dtype dtype, const elem_plan *plan, con
     else
       kl_value_set_scalar(value, i, args[i].scalar);
   }
+  if ((op == KL_OP_COPY || op == KL_OP_CAST) && reads[0].value)
+    inherit_bounds(value, reads[0].value);
   return KL_OK;
 }
 

@@ -1,0 +1,62 @@
+/* The extremes of index tensors: known, read from real bytes, or evaluated. */
+#include "frontend/bounds.h"
+
+#include "frontend/element.h"
+#include "frontend/materialize.h"
+
+/* What is known of the tensor's value; false when nothing is. */
+static bool known_bounds(const kael_tensor *index, int64_t *out_least, int64_t *out_most) {
+  kl_graph_lock();
+  const kl_value *value = index->storage->value;
+  bool known = value->dtype == index->dtype && kl_value_has_bounds(value);
+  *out_least = value->least;
+  *out_most = value->most;
+  kl_graph_unlock();
+  return known;
+}
+
+/* What was found holds for the whole value when the tensor shows all of it, and stays true, since
+ * values do not change; only bytes that the caller may touch do. */
+static void remember(const kael_tensor *index, int64_t least, int64_t most) {
+  if (!kl_tensor_covers_storage(index) || kl_storage_is_shared(index->storage)) return;
+  kl_graph_lock();
+  kl_value *value = index->storage->value;
+  if (value->dtype == index->dtype) {
+    value->least = least;
+    value->most = most;
+  }
+  kl_graph_unlock();
+}
+
+static kl_status extreme(kl_op op, kael_tensor *index, kael_tensor **out) {
+  return kl_record_reduce(op, (kl_dtype)index->dtype, index, UINT32_MAX, false, out);
+}
+
+static kl_status evaluate(kael_tensor *index, int64_t *out_least, int64_t *out_most) {
+  kael_tensor *least = NULL, *most = NULL;
+  const char *least_bytes, *most_bytes;
+  kl_status status;
+  KL_TRY_GOTO(status, extreme(KL_OP_REDUCE_MIN, index, &least), done);
+  KL_TRY_GOTO(status, extreme(KL_OP_REDUCE_MAX, index, &most), done);
+  kl_value *values[2] = {least->storage->value, most->storage->value};
+  KL_TRY_GOTO(status, kl_materialize(values, 2), done);
+  KL_TRY_GOTO(status, kl_tensor_bytes(least, &least_bytes), done);
+  KL_TRY_GOTO(status, kl_tensor_bytes(most, &most_bytes), done);
+  *out_least = kl_element_int(least_bytes, (kl_dtype)index->dtype);
+  *out_most = kl_element_int(most_bytes, (kl_dtype)index->dtype);
+done:
+  kl_tensor_release(least);
+  kl_tensor_release(most);
+  return status;
+}
+
+kl_status kl_index_bounds(kael_tensor *index, int64_t extent, int64_t *out_least,
+                          int64_t *out_most) {
+  bool covers = kl_tensor_covers_storage(index);
+  if (known_bounds(index, out_least, out_most) &&
+      (covers || (*out_least >= 0 && *out_most < extent)))
+    return KL_OK;
+  KL_TRY(evaluate(index, out_least, out_most));
+  remember(index, *out_least, *out_most);
+  return KL_OK;
+}
