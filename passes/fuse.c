@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "ir/support/memory.h"
+#include "passes/roll.h"
 
 bool kl_node_is_inlined(const kl_fusion *fusion, int32_t id) {
   const kl_node *node = &fusion->graph->nodes.data[id];
@@ -301,6 +302,7 @@ static kl_status add_member(kl_fusion *fusion, int32_t id, int32_t group_id, con
   fusion->group_of[id] = group_id;
   const kl_node *node = &fusion->graph->nodes.data[id];
   group->n_reductions += kl_op_is_reduce(node->op);
+  group->n_counted += !fusion->repeats[id];
   fusion->stored[id] = is_stored_elsewhere(fusion, id, group_id) || kl_op_is_write(node->op);
   for (uint32_t i = fusion->first_use[id]; i < fusion->first_use[id + 1]; i++) {
     int32_t reader = fusion->group_of[fusion->uses[i].node];
@@ -312,7 +314,7 @@ static kl_status add_member(kl_fusion *fusion, int32_t id, int32_t group_id, con
 }
 
 static bool is_full_up(const kl_fusion *fusion, const kl_group *group, const kl_node *joining) {
-  if (group->members.count >= KL_FUSE_LIMIT) return true;
+  if (group->n_counted >= KL_FUSE_LIMIT) return true;
   if (fusion->graph->nodes.data[group->seed].op == KL_OP_MATMUL) return true;
   return kl_op_is_reduce(joining->op) && group->n_reductions >= KL_FUSE_REDUCTIONS;
 }
@@ -458,9 +460,11 @@ kl_status kl_fuse(kl_graph *graph, kl_fusion *fusion) {
   fusion->maps = kl_calloc(n + 1, sizeof *fusion->maps);
   fusion->stored = kl_calloc(n + 1, sizeof *fusion->stored);
   fusion->stage = kl_calloc(n + 1, sizeof *fusion->stage);
-  if (!fusion->group_of || !fusion->maps || !fusion->stored || !fusion->stage)
+  fusion->repeats = kl_calloc(n + 1, sizeof *fusion->repeats);
+  if (!fusion->repeats || !fusion->group_of || !fusion->maps || !fusion->stored || !fusion->stage)
     return kl_fail_memory("fuse", sizeof(void *) * n);
   for (uint32_t i = 0; i < n; i++) fusion->group_of[i] = -1;
+  kl_find_repeats(graph, fusion->repeats);
   KL_TRY(list_uses(fusion));
   for (uint32_t i = n; i-- > 0;) KL_TRY(assign(fusion, (int32_t)i));
   number_stages(fusion);
@@ -477,6 +481,7 @@ void kl_fusion_finish(kl_fusion *fusion) {
   kl_free(fusion->maps);
   kl_free(fusion->stored);
   kl_free(fusion->stage);
+  kl_free(fusion->repeats);
   kl_free(fusion->first_use);
   kl_free(fusion->uses);
   kl_arena_finish(&fusion->arena);

@@ -17,6 +17,7 @@ typedef struct kl_group {
   int n_rows;
   int32_t seed;
   int n_reductions;
+  uint32_t n_counted; /* members that take room in the kernel: all but repetitions */
   KL_VEC(int32_t) members;   /* node indices, descending */
   KL_VEC(int32_t) consumers; /* groups that must run after: readers of what this one stores, and
                                 writers over what this one reads */
@@ -33,6 +34,7 @@ typedef struct kl_fusion {
   int32_t *group_of; /* for each node; -1: none (leaf, inlined, dead) */
   kl_map **maps;     /* for each member: its iteration coordinates from those of the group */
   bool *stored;      /* the node's value is put in memory */
+  bool *repeats;     /* the node will be an iteration of a loop (passes/roll.h) */
   uint8_t *stage;    /* loops of the group that must be over before it: reductions between */
   uint32_t *first_use; /* uses of node n: uses[first_use[n] .. first_use[n + 1]) */
   kl_use *uses;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ir/support/memory.h"
+#include "passes/roll.h"
 #include "passes/section.h"
 
 typedef struct load_memo {
@@ -41,9 +42,14 @@ static kl_status emit(lowering *l, kl_instr instr, uint32_t *out_value) {
   return KL_OK;
 }
 
+/* How far back equal scalars and loads are looked for: a kernel stays near linear to make. */
+enum { LOOK_BACK = 64 };
+
+static uint32_t look_from(uint32_t count) { return count > LOOK_BACK ? count - LOOK_BACK : 0; }
+
 /* SCALAR, INT and INDEX: once a loop. */
 static kl_status emit_shared(lowering *l, kl_op op, kl_dtype dtype, uint32_t attr, uint32_t *out_value) {
-  for (uint32_t i = 0; i < l->leaf_values.count; i++) {
+  for (uint32_t i = look_from(l->leaf_values.count); i < l->leaf_values.count; i++) {
     const kl_instr *instr = &l->builder.section.instrs.data[l->leaf_values.data[i]];
     if (instr->op == op && instr->dtype == dtype && instr->attr == attr) {
       *out_value = l->leaf_values.data[i];
@@ -58,7 +64,7 @@ static kl_status emit_shared(lowering *l, kl_op op, kl_dtype dtype, uint32_t att
 }
 
 static kl_status emit_scalar(lowering *l, uint32_t run_slot, kl_dtype dtype, uint32_t *out_value) {
-  uint32_t slot = 0;
+  uint32_t slot = look_from(l->launch.scalars.count);
   while (slot < l->launch.scalars.count && l->launch.scalars.data[slot] != run_slot) slot++;
   if (slot == l->launch.scalars.count && !kl_vec_push(&l->launch.scalars, run_slot)) return no_memory();
   return emit_shared(l, KL_OP_SCALAR, dtype, slot, out_value);
@@ -97,7 +103,7 @@ static kl_status push_access(lowering *l, kl_pending_access access, uint32_t *ou
 
 static kl_status emit_load(lowering *l, kl_pending_access access, kl_dtype dtype, uint32_t index,
                            uint32_t *out_value) {
-  for (uint32_t i = 0; i < l->loads.count; i++) {
+  for (uint32_t i = look_from(l->loads.count); i < l->loads.count; i++) {
     const load_memo *memo = &l->loads.data[i];
     if (memo->buf != access.buf || memo->offset_slot != access.offset_slot || memo->index != index)
       continue;
@@ -369,6 +375,7 @@ static kl_status lower_kernel(lowering *l) {
     KL_TRY(lower_row_loop(l, stage));
     if (stage < l->schedule->n_stages) KL_TRY(lower_column_loop(l, stage));
   }
+  KL_TRY(kl_roll_section(&l->builder));
   KL_TRY(lower_phases(l));
   KL_TRY(kl_section_finish(&l->builder, &l->kernel, &l->launch));
   l->kernel.n_scalars = l->launch.scalars.count;
