@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/cpu_features.h"
 #include "runtime/plugin.h"
 #include "tests/support/kernel_case.h"
 #include "tests/support/runner.h"
@@ -29,42 +30,58 @@ static void print_element(kl_dtype dtype, const char *bytes, int64_t index) {
   fprintf(stderr, " %#llx (%g)", (unsigned long long)bits, real);
 }
 
+/* What code is made for: this machine, or a lower level that it has too. */
+static const char *target_cpu = "";
+
+static kl_status prepare_tier_1(const kl_kernel *kernel, kl_code **out_code) {
+  if (!*target_cpu) return kl_llvm_prepare(kernel, 0, out_code);
+  kl_object object = {0};
+  kl_compile_options options = {.cpu = target_cpu, .symbol = "kernel"};
+  kl_status status = kl_plugin_compile(kernel, 0, &options, &object);
+  if (status != KL_OK) return status;
+  status = kl_code_from_object(&object, "kernel", out_code);
+  kl_plugin_release(&object);
+  return status;
+}
+
+static void report_difference(const kernel_case *c, const case_run *run, int64_t piece, uint32_t buf,
+                              int64_t at, char *const *expected, char *const *found) {
+  kl_dtype dtype = (kl_dtype)run->kernel.bufs.data[buf].dtype;
+  show(c);
+  fprintf(stderr, "code for '%s', pieces of %lld, buffer %u, element %lld: tier 0", target_cpu,
+          (long long)piece, buf, (long long)at - 64);
+  print_element(dtype, expected[buf], at);
+  fprintf(stderr, ", tier 1");
+  print_element(dtype, found[buf], at);
+  fprintf(stderr, "\n");
+  ck_abort_msg("the tiers differ");
+}
+
 /* Runs the case on both tiers, whole and in pieces, and compares all bytes of all buffers. */
 static void check_case(const kernel_case *c) {
+  static const int64_t pieces[] = {INT64_MAX / 2, 3};
   case_run run;
-  if (case_open(c, &run) != KL_OK) {
+  kl_code *tier_0 = NULL, *tier_1 = NULL;
+  char *expected[CASE_MAX_BUFS], *found[CASE_MAX_BUFS];
+  if (case_open(c, &run) != KL_OK || kl_block_prepare(&run.kernel, 0, &tier_0) != KL_OK ||
+      prepare_tier_1(&run.kernel, &tier_1) != KL_OK) {
     show(c);
     ck_abort_msg("%s", kl_error_message());
   }
-  int64_t pieces[] = {INT64_MAX / 2, 3};
-  char *expected[CASE_MAX_BUFS], *found[CASE_MAX_BUFS];
-  if (case_execute(c, &run, kl_block_prepare, 1, pieces[0], expected) != KL_OK) {
-    show(c);
-    ck_abort_msg("tier 0: %s", kl_error_message());
-  }
+  case_execute(c, &run, tier_0, 1, pieces[0], expected);
   for (int p = 0; p < 2; p++) {
-    if (case_execute(c, &run, kl_llvm_prepare, 1, pieces[p], found) != KL_OK) {
-      show(c);
-      ck_abort_msg("tier 1: %s", kl_error_message());
-    }
+    case_execute(c, &run, tier_1, 1, pieces[p], found);
     for (uint32_t b = 0; b < run.kernel.bufs.count; b++) {
-      kl_dtype dtype = (kl_dtype)run.kernel.bufs.data[b].dtype;
       if (!found[b]) continue;
-      int64_t at = case_first_difference(dtype, expected[b], found[b], run.nbytes[b]);
-      if (at >= 0) {
-        show(c);
-        fprintf(stderr, "piece %lld, buffer %u, element %lld: tier 0", (long long)pieces[p], b,
-                (long long)at - 64);
-        print_element(dtype, expected[b], at);
-        fprintf(stderr, ", tier 1");
-        print_element(dtype, found[b], at);
-        fprintf(stderr, "\n");
-        ck_abort_msg("the tiers differ");
-      }
+      int64_t at = case_first_difference((kl_dtype)run.kernel.bufs.data[b].dtype, expected[b],
+                                         found[b], run.nbytes[b]);
+      if (at >= 0) report_difference(c, &run, pieces[p], b, at, expected, found);
       free(found[b]);
     }
   }
   for (uint32_t b = 0; b < run.kernel.bufs.count; b++) free(expected[b]);
+  tier_0->destroy(tier_0);
+  tier_1->destroy(tier_1);
   case_close(&run);
 }
 
@@ -147,8 +164,7 @@ START_TEST(every_elementwise_operation_equals_tier_0) {
     if (!kl_op_is_elem(op) || op == KL_OP_CAST || op == KL_OP_BITCAST || op == KL_OP_INDEX) continue;
     for (int dtype = 0; dtype < KL_DTYPE_COUNT; dtype++)
       if (takes(op, (kl_dtype)dtype)) {
-        check_elem(op, (kl_dtype)dtype, result_of(op, (kl_dtype)dtype), "1");
-        check_elem(op, (kl_dtype)dtype, result_of(op, (kl_dtype)dtype), "2");
+        check_elem(op, (kl_dtype)dtype, result_of(op, (kl_dtype)dtype), dtype % 2 ? "1" : "2");
       }
   }
 }
@@ -273,7 +289,7 @@ END_TEST
 
 /* ------------------------------------------------------------------ rows of several loops */
 
-START_TEST(softmax_equals_tier_0) {
+static void check_softmax(int64_t rows, int64_t cols, const char *layout, bool specials) {
   static const char text[] =
       "buf b0 f32 read noalias\n buf b1 f32 write noalias\n buf b2 f32 scratch\n"
       "section rows=1 dims=2 extents=i0 vector=cols {\n"
@@ -282,13 +298,15 @@ START_TEST(softmax_equals_tier_0) {
       "v5 = reduce_sum.f32 v4\n }\n"
       "row {\n v6 = reciprocal.f32 v5\n }\n"
       "cols {\n v7 = load.f32 @2\n v8 = mul.f32 v7, v6\n store.f32 @1, v8\n }\n phase rows\n}\n";
+  kernel_case c = {.text = text, .n_dims = 2, .n_rows = 1, .extents = {rows, cols},
+                   .accesses = {layout, "n1", "01"}, .access_buf = {0, 1, 2}, .specials = specials};
+  check_case(&c);
+}
+
+START_TEST(softmax_equals_tier_0) {
   for (int s = 0; s < N_SIZES; s++) {
-    kernel_case c = {.text = text, .n_dims = 2, .n_rows = 1, .extents = {4, sizes[s]},
-                     .accesses = {"n1", "n1", "01"}, .access_buf = {0, 1, 2}};
-    check_case(&c);
-    c.accesses[0] = "1n";
-    c.specials = true;
-    check_case(&c);
+    check_softmax(4, sizes[s], "n1", false);
+    check_softmax(2, sizes[s], "1n", true);
   }
 }
 END_TEST
@@ -353,6 +371,42 @@ START_TEST(repeated_pattern_equals_tier_0) {
 }
 END_TEST
 
+START_TEST(code_for_lower_levels_equals_tier_0) {
+#ifdef __x86_64__
+  static const char *const levels[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+  static const int ops[] = {KL_OP_EXP, KL_OP_FLOOR, KL_OP_ERF, KL_OP_MAX, KL_OP_SIN, KL_OP_FMA,
+                            KL_OP_POW, KL_OP_REMAINDER, KL_OP_SELECT};
+  for (int l = 0; l < 3; l++) {
+    if ((int)kl_cpu_level_host() < (int)KL_CPU_V2 + l) {
+      kl_test_skip(levels[l], "this CPU is below that level");
+      break;
+    }
+    target_cpu = levels[l];
+    for (size_t o = 0; o < sizeof ops / sizeof *ops; o++) {
+      check_elem(ops[o], KL_F32, KL_F32, "1");
+      check_elem(ops[o], KL_F64, KL_F64, "2");
+    }
+    check_elem(KL_OP_MUL, KL_U8, KL_U8, "1");
+    check_elem(KL_OP_FLOOR_DIV, KL_I32, KL_I32, "2");
+    for (int to = 0; to < KL_DTYPE_COUNT; to++) {
+      check_elem(KL_OP_CAST, KL_F32, (kl_dtype)to, "1");
+      check_elem(KL_OP_CAST, KL_F16, (kl_dtype)to, "1");
+    }
+    for (int shape = SHAPE_ROWS; shape <= SHAPE_CHUNKS; shape++) {
+      check_reduce(KL_OP_REDUCE_SUM, KL_F32, shape, 9, 2077, "n1");
+      check_reduce(KL_OP_REDUCE_SUM, KL_F64, shape, 9, 45, "1n");
+      check_reduce(KL_OP_REDUCE_ARGMAX, KL_U8, shape, 37, 1111, "n1");
+      check_reduce(KL_OP_REDUCE_ALL, KL_BOOL, shape, 5, 100, "n1");
+    }
+    check_softmax(3, 777, "n1", false);
+  }
+  target_cpu = "";
+#else
+  KL_TEST_SKIP("levels are known for x86-64 only");
+#endif
+}
+END_TEST
+
 START_TEST(error_of_the_plugin_reaches_the_caller) {
   kl_object object = {0};
   kl_kernel kernel = {0};
@@ -384,6 +438,7 @@ int main(void) {
   tcase_add_test(tests, normalization_in_phases_equals_tier_0);
   tcase_add_test(tests, gather_and_scatter_equal_tier_0);
   tcase_add_test(tests, repeated_pattern_equals_tier_0);
+  tcase_add_test(tests, code_for_lower_levels_equals_tier_0);
   tcase_add_test(tests, error_of_the_plugin_reaches_the_caller);
   suite_add_tcase(suite, tests);
   return kl_test_run(suite);

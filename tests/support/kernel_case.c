@@ -148,8 +148,8 @@ static void run_phase(const kl_code *code, const kl_kernel_args *args, char *scr
   if (n_units == 0) code->run(code, args, scratch, phase, 0, 0);
 }
 
-kl_status case_execute(const kernel_case *c, const case_run *run, case_prepare_fn *prepare,
-                       unsigned seed, int64_t piece, char *out_bufs[CASE_MAX_BUFS]) {
+void case_execute(const kernel_case *c, const case_run *run, const kl_code *code, unsigned seed,
+                  int64_t piece, char *out_bufs[CASE_MAX_BUFS]) {
   const kl_section *section = &run->kernel.sections.data[0];
   int64_t rows = product(c->extents, 0, c->n_rows);
   int64_t cols = product(c->extents, c->n_rows, c->n_dims);
@@ -157,9 +157,6 @@ kl_status case_execute(const kernel_case *c, const case_run *run, case_prepare_f
   size_t scratch_nbytes = 0;
   void *bufs[CASE_MAX_BUFS] = {0};
   uint64_t state = seed * UINT64_C(2654435761) + 1;
-  kl_code *code = NULL;
-  kl_status status = prepare(&run->kernel, 0, &code);
-  if (status != KL_OK) return status;
   for (uint32_t b = 0; b < run->kernel.bufs.count; b++) {
     const kl_kernel_buf *buf = &run->kernel.bufs.data[b];
     out_bufs[b] = NULL;
@@ -183,8 +180,6 @@ kl_status case_execute(const kernel_case *c, const case_run *run, case_prepare_f
   free(partials);
   free(frame);
   free(scratch);
-  code->destroy(code);
-  return KL_OK;
 }
 
 static bool is_nan(kl_dtype dtype, const char *at) {

@@ -35,17 +35,15 @@ typedef struct case_run {
   size_t guard[CASE_MAX_BUFS];
 } case_run;
 
-typedef kl_status case_prepare_fn(const kl_kernel *kernel, uint32_t section, kl_code **out_code);
-
 /* Parses and verifies; fills the int arguments. */
 kl_status case_open(const kernel_case *c, case_run *out_run);
 void case_close(case_run *run);
 /* The kernel's text with all accesses written out; to be freed. */
 char *case_text(const kernel_case *c);
-/* Runs all phases with code from `prepare`, in pieces of at most `piece` units, on fresh data that
+/* Runs all phases of the code in pieces of at most `piece` units, on fresh data that
  * depends on `seed` only; out_bufs[i] (each to be freed) are the buffers' bytes afterwards. */
-kl_status case_execute(const kernel_case *c, const case_run *run, case_prepare_fn *prepare,
-                       unsigned seed, int64_t piece, char *out_bufs[CASE_MAX_BUFS]);
+void case_execute(const kernel_case *c, const case_run *run, const kl_code *code, unsigned seed,
+                  int64_t piece, char *out_bufs[CASE_MAX_BUFS]);
 /* The first element in which the buffers differ, NaNs being one value; -1: none. */
 int64_t case_first_difference(kl_dtype dtype, const char *a, const char *b, size_t nbytes);
 
