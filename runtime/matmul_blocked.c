@@ -187,7 +187,7 @@ kl_status kl_matmul_blocked(const kl_matmul_kernels *kernels, const kl_matmul *s
   if (a_nbytes + b_nbytes > 0)
     KL_TRY(kl_allocator_allocate((size_t)(a_nbytes + b_nbytes), &scratch, &capacity));
   p.b_panels = scratch;
-  p.a_panels = (char *)scratch + b_nbytes;
+  p.a_panels = scratch ? (char *)scratch + b_nbytes : NULL;
   compute_all(&p, a, b, c);
   kl_allocator_free(scratch, capacity);
   return KL_OK;
