@@ -223,8 +223,14 @@ static bool run_program(check *c, const kl_program *program) {
   return !c->options->llvm || run_tier(c, "tier 1", program, kl_llvm_prepare);
 }
 
+static void print_dump(void *user, const char *pass, const char *text) {
+  (void)user;
+  if (strcmp(pass, "lower") != 0) printf("after %s:\n%s", pass, text);
+}
+
 static bool run_passes(check *c) {
   kl_pass_options options = {.n_threads = 1 + (int)(c->variant % 4), .verify = true};
+  if (c->explain) options.dump = "all", options.dump_fn = print_dump;
   kl_graph copy = {0};
   kl_program program = {0};
   bool same = copy_graph(c, &copy);
@@ -257,6 +263,7 @@ typedef struct job {
   graph_check_totals *totals;
   tape *t; /* one graph from a tape, instead of many from seeds */
   bool explain;
+  bool prunes;
 } job;
 
 static void forbid_reuse(kl_graph *graph) {
@@ -264,10 +271,23 @@ static void forbid_reuse(kl_graph *graph) {
   for (uint32_t i = 0; i < graph->nodes.count; i++) graph->nodes.data[i].home = -1;
 }
 
+/* Leaves out what no kept node needs, to show as little as possible. */
+static void prune(kl_graph *graph) {
+  bool needed[RANDOM_MAX_NODES] = {false};
+  for (int32_t i = (int32_t)graph->nodes.count - 1; i >= 0; i--) {
+    kl_node *node = &graph->nodes.data[i];
+    needed[i] |= (node->flags & KL_NODE_KEEP) != 0;
+    if (!needed[i]) node->flags |= KL_NODE_DEAD;
+    for (int a = 0; needed[i] && a < node->n_operands; a++)
+      if (node->operands[a].node >= 0) needed[node->operands[a].node] = true;
+  }
+}
+
 static bool check_tape(job *j, tape *t, uint64_t variant) {
   random_graph g;
   random_graph_make(&g, t, j->options->n_steps);
   if (j->options->no_reuse) forbid_reuse(&g.graph);
+  if (j->prunes) prune(&g.graph);
   check c = {.g = &g, .options = j->options, .totals = j->totals, .variant = variant,
              .explain = j->explain};
   if (j->explain) {
@@ -317,7 +337,9 @@ static void explain(job *j, uint64_t seed) {
   random_graph_make(&g, &t, j->options->n_steps);
   random_graph_finish(&g);
   job one = {.seed = seed, .options = j->options, .totals = j->totals};
-  int n_tries = tape_shrink(&t, tape_fails, &one, 3000);
+  one.prunes = true;
+  one.prunes = tape_fails(&one, &t);
+  int n_tries = tape_shrink(&t, tape_fails, &one, 6000);
   printf("seed %llu differs; after %d tries of shrinking:\n", (unsigned long long)seed, n_tries);
   fflush(stdout);
   one.t = &t;
