@@ -132,8 +132,8 @@ static void log_complaints(void) {
   for (size_t i = 0; i < OPTION_COUNT; i++) {
     if (!option_is_bad[i]) continue;
     const kl_option_doc *row = kl_option_doc_at(i);
-    kl_log_message(0, "%s has a value that cannot be used; it keeps its default '%s' (%s)", row->variable,
-           row->fallback ? row->fallback : "", row->doc);
+    kl_log_message(0, "%s has a value that cannot be used; it keeps its default '%s' (%s)",
+                   row->variable, row->fallback ? row->fallback : "", row->doc);
   }
 }
 
