@@ -217,6 +217,16 @@ kl_status kl_allocator_allocate(size_t nbytes, void **out_ptr, size_t *out_capac
   return KL_OK;
 }
 
+/* The block freed last is the likeliest to be wanted, so its class goes last. */
+static void shrink_cache(int newest_class) {
+  evicted_list evicted = {{NULL}};
+  lock_heap();
+  evict(heap.cache_max_nbytes, newest_class, &evicted);
+  evict(heap.cache_max_nbytes, -1, &evicted);
+  unlock_heap();
+  free_evicted(&evicted);
+}
+
 void kl_allocator_free(void *ptr, size_t capacity) {
   if (!ptr) return;
   int class_index = class_of(capacity);
@@ -231,13 +241,15 @@ void kl_allocator_free(void *ptr, size_t capacity) {
   heap.free_lists[class_index] = block;
   bool too_much = heap.stats.cached_nbytes > heap.cache_max_nbytes;
   unlock_heap();
-  if (!too_much) return;
-  evicted_list evicted = {{NULL}};
+  if (too_much) shrink_cache(class_index);
+}
+
+void kl_allocator_set_cache_limit(size_t nbytes) {
+  pthread_once(&heap_once, start_heap);
   lock_heap();
-  evict(heap.cache_max_nbytes, class_index, &evicted);
-  evict(heap.cache_max_nbytes, -1, &evicted);
+  heap.cache_max_nbytes = nbytes;
   unlock_heap();
-  free_evicted(&evicted);
+  shrink_cache(-1);
 }
 
 void kl_allocator_set_limit(size_t nbytes) {

@@ -2,7 +2,7 @@
  *
  * A freed block is kept for the next request of its size class, because fresh pages cost more than
  * the arithmetic done on them. Classes are powers of two with eight steps between. The cache is
- * bounded, and emptied before a request fails. All functions are thread-safe, and usable in a
+ * bounded (the largest blocks go first), and emptied before a request fails. All functions are thread-safe, and usable in a
  * forked child.
  */
 #ifndef KL_RUNTIME_ALLOCATOR_H
@@ -26,6 +26,9 @@ void kl_allocator_free(void *ptr, size_t capacity);
 void kl_allocator_trim(void);
 /* Cap on bytes in use and cached together; 0 is none. Starts as KAEL_MEMORY_LIMIT. */
 void kl_allocator_set_limit(size_t nbytes);
+
+/* Most bytes kept in the cache; starts as a quarter of the machine's memory. */
+void kl_allocator_set_cache_limit(size_t nbytes);
 
 typedef struct kl_allocator_stats {
   size_t in_use_nbytes, cached_nbytes;

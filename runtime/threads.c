@@ -132,6 +132,9 @@ void kl_threads_shutdown(void) {
   unlock_pool();
 }
 
+/* The library may be unloaded, and the pool's threads run its code. */
+__attribute__((destructor)) static void end_threads(void) { kl_threads_shutdown(); }
+
 /* --- calls --- */
 
 typedef struct parallel_call {

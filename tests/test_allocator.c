@@ -98,6 +98,28 @@ START_TEST(the_cache_is_emptied_before_a_request_fails) {
 }
 END_TEST
 
+START_TEST(the_cache_stays_within_its_bound_and_keeps_what_came_last) {
+  kl_allocator_trim();
+  kl_allocator_set_cache_limit(3 * mib);
+  void *blocks[4];
+  size_t capacities[4];
+  for (size_t i = 0; i < 4; i++) blocks[i] = must_allocate((i + 1) * mib, &capacities[i]);
+  for (size_t i = 0; i < 4; i++) {
+    kl_allocator_free(blocks[i], capacities[i]);
+    ck_assert_uint_le(kl_allocator_stats_get().cached_nbytes, 3 * mib);
+  }
+  size_t capacity;
+  void *small = must_allocate(100, &capacity);
+  kl_allocator_free(small, capacity);
+  uint64_t n_hits = kl_allocator_stats_get().n_cache_hits;
+  ck_assert_ptr_eq(must_allocate(100, &capacity), small);
+  ck_assert_uint_eq(kl_allocator_stats_get().n_cache_hits, n_hits + 1);
+  kl_allocator_free(small, capacity);
+  kl_allocator_set_cache_limit(0);
+  ck_assert_uint_eq(kl_allocator_stats_get().cached_nbytes, 0);
+}
+END_TEST
+
 START_TEST(an_impossible_size_is_a_status) {
   void *ptr;
   size_t capacity;
@@ -233,6 +255,7 @@ int main(void) {
   tcase_add_test(tc, figures_follow_use_cache_and_peak);
   tcase_add_test(tc, beyond_the_cap_a_request_fails_and_names_the_figures);
   tcase_add_test(tc, the_cache_is_emptied_before_a_request_fails);
+  tcase_add_test(tc, the_cache_stays_within_its_bound_and_keeps_what_came_last);
   tcase_add_test(tc, an_impossible_size_is_a_status);
   tcase_add_test(tc, every_failing_allocation_of_a_buffer_is_a_status_and_leaks_nothing);
   tcase_add_test(tc, a_buffer_lives_until_its_last_release);
