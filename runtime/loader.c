@@ -116,7 +116,8 @@ static kl_status place_sections(reader *r, size_t page) {
         return bad("it has writable data");
       }
       uint64_t align = section.sh_addralign ? section.sh_addralign : 1;
-      if (align > page || (align & (align - 1))) return bad("a section has an impossible alignment");
+      if (align > page || (align & (align - 1)))
+        return bad("a section has an impossible alignment");
       if (section.sh_type != SHT_NOBITS && !inside(r, section.sh_offset, section.sh_size))
         return bad("a section is outside the file");
       if (section.sh_size > MAX_IMAGE) return bad("a section is too large");
@@ -210,15 +211,19 @@ static unsigned relocation_nbytes(uint32_t type) {
 #if defined(__x86_64__)
   switch (type) {
     case R_X86_64_64:
-    case R_X86_64_PC64: return 8;
+    case R_X86_64_PC64:
+      return 8;
     case R_X86_64_PC32:
-    case R_X86_64_PLT32: return 4;
-    default: return 0;
+    case R_X86_64_PLT32:
+      return 4;
+    default:
+      return 0;
   }
 #elif defined(__aarch64__)
   switch (type) {
     case R_AARCH64_ABS64:
-    case R_AARCH64_PREL64: return 8;
+    case R_AARCH64_PREL64:
+      return 8;
     case R_AARCH64_PREL32:
     case R_AARCH64_CALL26:
     case R_AARCH64_JUMP26:
@@ -228,8 +233,10 @@ static unsigned relocation_nbytes(uint32_t type) {
     case R_AARCH64_LDST16_ABS_LO12_NC:
     case R_AARCH64_LDST32_ABS_LO12_NC:
     case R_AARCH64_LDST64_ABS_LO12_NC:
-    case R_AARCH64_LDST128_ABS_LO12_NC: return 4;
-    default: return 0;
+    case R_AARCH64_LDST128_ABS_LO12_NC:
+      return 4;
+    default:
+      return 0;
   }
 #else
   (void)type;
@@ -252,17 +259,29 @@ static kl_status apply_aarch64(uint32_t type, char *at, uint64_t target) {
   unsigned low = (unsigned)target & 0xfff;
   switch (type) {
     case R_AARCH64_CALL26:
-    case R_AARCH64_JUMP26: patch(at, 0x3ffffff, 0, (uint64_t)words); break;
+    case R_AARCH64_JUMP26:
+      patch(at, 0x3ffffff, 0, (uint64_t)words);
+      break;
     case R_AARCH64_ADR_PREL_PG_HI21:
       patch(at, 3, 29, (uint64_t)page);
       patch(at, 0x7ffff, 5, (uint64_t)page >> 2);
       break;
     case R_AARCH64_ADD_ABS_LO12_NC:
-    case R_AARCH64_LDST8_ABS_LO12_NC: patch(at, 0xfff, 10, low); break;
-    case R_AARCH64_LDST16_ABS_LO12_NC: patch(at, 0xfff, 10, low >> 1); break;
-    case R_AARCH64_LDST32_ABS_LO12_NC: patch(at, 0xfff, 10, low >> 2); break;
-    case R_AARCH64_LDST64_ABS_LO12_NC: patch(at, 0xfff, 10, low >> 3); break;
-    default: patch(at, 0xfff, 10, low >> 4); break;
+    case R_AARCH64_LDST8_ABS_LO12_NC:
+      patch(at, 0xfff, 10, low);
+      break;
+    case R_AARCH64_LDST16_ABS_LO12_NC:
+      patch(at, 0xfff, 10, low >> 1);
+      break;
+    case R_AARCH64_LDST32_ABS_LO12_NC:
+      patch(at, 0xfff, 10, low >> 2);
+      break;
+    case R_AARCH64_LDST64_ABS_LO12_NC:
+      patch(at, 0xfff, 10, low >> 3);
+      break;
+    default:
+      patch(at, 0xfff, 10, low >> 4);
+      break;
   }
   return KL_OK;
 }
@@ -381,7 +400,8 @@ static kl_status protect(const reader *r) {
 }
 
 static kl_status map_image(reader *r, const char *symbol, kl_module *module) {
-  void *image = mmap(NULL, r->image_nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *image =
+      mmap(NULL, r->image_nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (image == MAP_FAILED) return kl_fail_memory("compiled code", r->image_nbytes);
   r->image = module->base = image;
   module->nbytes = r->image_nbytes;

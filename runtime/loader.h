@@ -1,9 +1,9 @@
 /* Maps a relocatable ELF64 object from memory so that its code can be called.
  *
  * For objects of our own code generator, fresh or from the disk cache: x86-64 and AArch64, a few
- * relocation kinds, a fixed table of functions that code may call. Pages are writable or executable,
- * never both at once. Everything in the object is checked before it is used: a damaged object is a
- * status, never a crash (but wrong code is still wrong code; caches have checksums).
+ * relocation kinds, a fixed table of functions that code may call. Pages are writable or
+ * executable, never both at once. Everything in the object is checked before it is used: a damaged
+ * object is a status, never a crash (but wrong code is still wrong code; caches have checksums).
  */
 #ifndef KL_RUNTIME_LOADER_H
 #define KL_RUNTIME_LOADER_H

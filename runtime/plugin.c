@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/support/log.h"
 #include "ir/support/memory.h"
 #include "ir/support/options.h"
 #include "runtime/loader.h"
@@ -30,8 +31,10 @@ typedef struct search {
 } search;
 
 static void note(search *s, const char *path, const char *why) {
-  int n = snprintf(s->tried + s->length, sizeof s->tried - s->length, "%s%s: %s",
-                   s->length ? "; " : "", path, why ? why : "unknown error");
+  bool named = why && strstr(why, path); /* dlerror names the file mostly */
+  int n =
+      snprintf(s->tried + s->length, sizeof s->tried - s->length, "%s%s%s%s", s->length ? "; " : "",
+               named ? "" : path, named ? "" : ": ", why ? why : "unknown error");
   if (n > 0) s->length += (size_t)n;
   if (s->length >= sizeof s->tried) s->length = sizeof s->tried - 1;
 }
@@ -80,8 +83,10 @@ static kl_status open_plugin(const kl_llvm_plugin **out_plugin) {
     if (!table) table = try_file(&s, KL_PLUGIN_DIR "/" PLUGIN_FILE);
   }
   if (!table)
-    return kl_fail(KL_ERR_COMPILER, "the LLVM plugin cannot be opened (%s); set KAEL_LLVM_PLUGIN to "
-                   "its path, or build kael with LLVM", s.tried);
+    return kl_fail(KL_ERR_COMPILER,
+                   "the LLVM plugin cannot be opened (%s); set KAEL_LLVM_PLUGIN to "
+                   "its path, or build kael with LLVM",
+                   s.tried);
   *out_plugin = table;
   return KL_OK;
 }
@@ -141,9 +146,16 @@ kl_status kl_code_from_object(const kl_object *object, const char *symbol, kl_co
   return KL_OK;
 }
 
+/* KAEL_DEBUG=4. */
+static void log_listing(void *user, const char *what, const char *text) {
+  (void)user;
+  kl_log_message(4, "%s of a kernel:\n%s", what, text);
+}
+
 kl_status kl_llvm_prepare(const kl_kernel *kernel, uint32_t section, kl_code **out_code) {
   kl_object object = {0};
   kl_compile_options options = {.symbol = CODE_SYMBOL};
+  if (kl_log_enabled(4)) options.dump = log_listing;
   KL_TRY(kl_plugin_compile(kernel, section, &options, &object));
   kl_status status = kl_code_from_object(&object, CODE_SYMBOL, out_code);
   kl_plugin_release(&object);

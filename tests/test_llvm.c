@@ -1,6 +1,7 @@
 /*
  * test_llvm.c: code that LLVM made gives the bits of tier 0, for every operation, shape and layout.
  */
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@ enum { N_SIZES = sizeof sizes / sizeof *sizes };
 static void show(const kernel_case *c) {
   char *text = case_text(c);
   fprintf(stderr, "%s", text);
-  for (int d = 0; d < c->n_dims; d++) fprintf(stderr, "extent %d: %lld\n", d, (long long)c->extents[d]);
+  for (int d = 0; d < c->n_dims; d++)
+    fprintf(stderr, "extent %d: %lld\n", d, (long long)c->extents[d]);
   free(text);
 }
 
@@ -44,8 +46,8 @@ static kl_status prepare_tier_1(const kl_kernel *kernel, kl_code **out_code) {
   return status;
 }
 
-static void report_difference(const kernel_case *c, const case_run *run, int64_t piece, uint32_t buf,
-                              int64_t at, char *const *expected, char *const *found) {
+static void report_difference(const kernel_case *c, const case_run *run, int64_t piece,
+                              uint32_t buf, int64_t at, char *const *expected, char *const *found) {
   kl_dtype dtype = (kl_dtype)run->kernel.bufs.data[buf].dtype;
   show(c);
   fprintf(stderr, "code for '%s', pieces of %lld, buffer %u, element %lld: tier 0", target_cpu,
@@ -105,13 +107,19 @@ START_TEST(chain_of_elementwise_operations_equals_tier_0) {
       "v0 = load.f32 @0\n v1 = load.f32 @1\n v2 = scalar.f32 s0\n v3 = mul.f32 v0, v1\n"
       "v4 = add.f32 v3, v2\n v5 = exp.f32 v4\n v6 = neg.f32 v5\n v7 = sub.f32 v6, v0\n"
       "v8 = fma.f32 v7, v1, v4\n v9 = tanh.f32 v8\n v10 = max.f32 v9, v0\n v11 = div.f32 v10, v1\n"
-      "v12 = lt.bool v11, v0\n v13 = select.f32 v12, v11, v5\n store.f32 @2, v13\n }\n phase rows\n}\n";
+      "v12 = lt.bool v11, v0\n v13 = select.f32 v12, v11, v5\n store.f32 @2, v13\n }\n phase "
+      "rows\n}\n";
   static const char *const layouts[][3] = {{"1", "1", "1"}, {"2", "0", "1"}, {"r", "n", "2"}};
   for (int l = 0; l < 3; l++) {
     for (int s = 0; s < N_SIZES; s++) {
-      kernel_case c = {.text = text, .n_dims = 1, .n_rows = 1, .extents = {sizes[s]},
+      kernel_case c = {.text = text,
+                       .n_dims = 1,
+                       .n_rows = 1,
+                       .extents = {sizes[s]},
                        .accesses = {layouts[l][0], layouts[l][1], layouts[l][2]},
-                       .access_buf = {0, 1, 2}, .scalars = {{.f32 = 1.5f}}, .specials = true};
+                       .access_buf = {0, 1, 2},
+                       .scalars = {{.f32 = 1.5f}},
+                       .specials = true};
       check_case(&c);
     }
   }
@@ -128,8 +136,8 @@ static void check_elem(int op, kl_dtype from, kl_dtype to, const char *layout) {
     int buf = condition ? 3 : a;
     snprintf(loads + strlen(loads), sizeof loads - strlen(loads), "v%d = load.%s @%d\n", a,
              kl_dtype_name(dtype), buf);
-    snprintf(operands + strlen(operands), sizeof operands - strlen(operands), "%sv%d", a ? ", " : "",
-             a);
+    snprintf(operands + strlen(operands), sizeof operands - strlen(operands), "%sv%d",
+             a ? ", " : "", a);
   }
   const char *name = kl_dtype_name(from);
   kernel_case c = {
@@ -138,17 +146,25 @@ static void check_elem(int op, kl_dtype from, kl_dtype to, const char *layout) {
                      "row {\n%s v8 = %s.%s %s\n store.%s @4, v8\n}\n phase rows\n}\n",
                      name, name, name, kl_dtype_name(to), loads, info->text, kl_dtype_name(to),
                      operands, kl_dtype_name(to)),
-      .n_dims = 1, .n_rows = 1, .extents = {333}, .specials = true,
-      .accesses = {layout, layout, layout, layout, layout}, .access_buf = {0, 1, 2, 3, 4}};
+      .n_dims = 1,
+      .n_rows = 1,
+      .extents = {333},
+      .specials = true,
+      .accesses = {layout, layout, layout, layout, layout},
+      .access_buf = {0, 1, 2, 3, 4}};
   check_case(&c);
 }
 
 static kl_dtype result_of(int op, kl_dtype from) {
   switch (kl_op_table[op].result) {
-    case KL_RESULT_BOOL: return KL_BOOL;
-    case KL_RESULT_I64: return KL_I64;
-    case KL_RESULT_I32: return KL_I32;
-    default: return from;
+    case KL_RESULT_BOOL:
+      return KL_BOOL;
+    case KL_RESULT_I64:
+      return KL_I64;
+    case KL_RESULT_I32:
+      return KL_I32;
+    default:
+      return from;
   }
 }
 
@@ -161,7 +177,8 @@ static bool takes(int op, kl_dtype dtype) {
 
 START_TEST(every_elementwise_operation_equals_tier_0) {
   for (int op = 0; op < KL_OP_COUNT; op++) {
-    if (!kl_op_is_elem(op) || op == KL_OP_CAST || op == KL_OP_BITCAST || op == KL_OP_INDEX) continue;
+    if (!kl_op_is_elem(op) || op == KL_OP_CAST || op == KL_OP_BITCAST || op == KL_OP_INDEX)
+      continue;
     for (int dtype = 0; dtype < KL_DTYPE_COUNT; dtype++)
       if (takes(op, (kl_dtype)dtype)) {
         check_elem(op, (kl_dtype)dtype, result_of(op, (kl_dtype)dtype), dtype % 2 ? "1" : "2");
@@ -172,7 +189,8 @@ END_TEST
 
 START_TEST(every_cast_equals_tier_0) {
   for (int from = 0; from < KL_DTYPE_COUNT; from++)
-    for (int to = 0; to < KL_DTYPE_COUNT; to++) check_elem(KL_OP_CAST, (kl_dtype)from, (kl_dtype)to, "1");
+    for (int to = 0; to < KL_DTYPE_COUNT; to++)
+      check_elem(KL_OP_CAST, (kl_dtype)from, (kl_dtype)to, "1");
 }
 END_TEST
 
@@ -191,15 +209,18 @@ START_TEST(layouts_of_several_dims_equal_tier_0) {
       "v0 = load.f32 @0\n v1 = load.f64 @1\n v2 = cast.f64 v0\n v3 = add.f64 v1, v2\n"
       "v4 = index.i64 d0\n v5 = index.i64 d2\n v6 = mul.i64 v4, v5\n v7 = int.i64 $0\n"
       "v8 = add.i64 v6, v7\n store.f64 @2, v3\n store.i64 @3, v8\n }\n phase rows\n}\n";
-  static const char *const layouts[][2] = {{"nn1", "nn1"}, {"0n1", "n0n"}, {"n2r", "000"},
-                                           {"nn0", "rr2"}};
+  static const char *const layouts[][2] = {
+      {"nn1", "nn1"}, {"0n1", "n0n"}, {"n2r", "000"}, {"nn0", "rr2"}};
   static const int64_t shapes[][3] = {{2, 3, 5}, {1, 4, 17}, {3, 2, 100}, {0, 2, 2}, {5, 1, 1}};
   for (int l = 0; l < 4; l++) {
     for (int s = 0; s < 5; s++) {
-      kernel_case c = {.text = text, .n_dims = 3, .n_rows = 3,
+      kernel_case c = {.text = text,
+                       .n_dims = 3,
+                       .n_rows = 3,
                        .extents = {shapes[s][0], shapes[s][1], shapes[s][2]},
                        .accesses = {layouts[l][0], layouts[l][1], "nn1", "nn2"},
-                       .access_buf = {0, 1, 2, 3}, .own_ints = {-7}};
+                       .access_buf = {0, 1, 2, 3},
+                       .own_ints = {-7}};
       check_case(&c);
     }
   }
@@ -213,7 +234,8 @@ enum { SHAPE_ROWS, SHAPE_VECTOR_ROWS, SHAPE_CHUNKS };
 static void check_reduce(int op, kl_dtype dtype, int shape, int64_t rows, int64_t cols,
                          const char *layout) {
   kl_dtype result = result_of(op, dtype);
-  const char *phases = shape == SHAPE_CHUNKS ? "phase cols 0..1\n phase combine 1..2\n" : "phase rows\n";
+  const char *phases =
+      shape == SHAPE_CHUNKS ? "phase cols 0..1\n phase combine 1..2\n" : "phase rows\n";
   kernel_case c = {
       .text = format("buf b0 %s read noalias\n buf b1 %s write noalias\n"
                      "section rows=1 dims=2 extents=i0 vector=%s {\n"
@@ -222,8 +244,12 @@ static void check_reduce(int op, kl_dtype dtype, int shape, int64_t rows, int64_
                      kl_dtype_name(dtype), kl_dtype_name(result),
                      shape == SHAPE_VECTOR_ROWS ? "rows" : "cols", kl_dtype_name(dtype),
                      kl_op_table[op].text, kl_dtype_name(result), kl_dtype_name(result), phases),
-      .n_dims = 2, .n_rows = 1, .extents = {rows, cols}, .accesses = {layout, "10"},
-      .access_buf = {0, 1}, .specials = (rows + cols) % 2 == 1};
+      .n_dims = 2,
+      .n_rows = 1,
+      .extents = {rows, cols},
+      .accesses = {layout, "10"},
+      .access_buf = {0, 1},
+      .specials = (rows + cols) % 2 == 1};
   check_case(&c);
 }
 
@@ -270,16 +296,20 @@ START_TEST(reductions_over_several_dims_equal_tier_0) {
       "buf b0 f32 read noalias\n buf b1 f32 write noalias\n buf b2 i64 write noalias\n"
       "section rows=1 dims=3 extents=i0 vector=%s {\n"
       "cols {\n v0 = load.f32 @0\n v1 = mul.f32 v0, v0\n v2 = reduce_sum.f32 v1\n"
-      "v3 = reduce_argmin.i64 v0\n }\n row {\n store.f32 @1, v2\n store.i64 @2, v3\n }\n phase rows\n}\n";
-  static const int64_t shapes[][3] = {{2, 3, 5}, {1, 40, 32}, {3, 5, 333}, {20, 9, 7}, {4, 70, 64},
-                                      {2, 2000, 3}};
+      "v3 = reduce_argmin.i64 v0\n }\n row {\n store.f32 @1, v2\n store.i64 @2, v3\n }\n phase "
+      "rows\n}\n";
+  static const int64_t shapes[][3] = {{2, 3, 5},  {1, 40, 32}, {3, 5, 333},
+                                      {20, 9, 7}, {4, 70, 64}, {2, 2000, 3}};
   static const char *const layouts[] = {"nn1", "n1n", "rn2", "1nn"};
   for (int v = 0; v < 2; v++) {
     for (int s = 0; s < 6; s++) {
       for (int l = 0; l < 4; l++) {
-        kernel_case c = {.text = format(text, v ? "rows" : "cols"), .n_dims = 3, .n_rows = 1,
+        kernel_case c = {.text = format(text, v ? "rows" : "cols"),
+                         .n_dims = 3,
+                         .n_rows = 1,
                          .extents = {shapes[s][0], shapes[s][1], shapes[s][2]},
-                         .accesses = {layouts[l], "n00", "n00"}, .access_buf = {0, 1, 2}};
+                         .accesses = {layouts[l], "n00", "n00"},
+                         .access_buf = {0, 1, 2}};
         check_case(&c);
       }
     }
@@ -298,8 +328,13 @@ static void check_softmax(int64_t rows, int64_t cols, const char *layout, bool s
       "v5 = reduce_sum.f32 v4\n }\n"
       "row {\n v6 = reciprocal.f32 v5\n }\n"
       "cols {\n v7 = load.f32 @2\n v8 = mul.f32 v7, v6\n store.f32 @1, v8\n }\n phase rows\n}\n";
-  kernel_case c = {.text = text, .n_dims = 2, .n_rows = 1, .extents = {rows, cols},
-                   .accesses = {layout, "n1", "01"}, .access_buf = {0, 1, 2}, .specials = specials};
+  kernel_case c = {.text = text,
+                   .n_dims = 2,
+                   .n_rows = 1,
+                   .extents = {rows, cols},
+                   .accesses = {layout, "n1", "01"},
+                   .access_buf = {0, 1, 2},
+                   .specials = specials};
   check_case(&c);
 }
 
@@ -327,9 +362,92 @@ START_TEST(normalization_in_phases_equals_tier_0) {
       "phase cols 1..2\n phase combine 2..3\n phase cols 3..4\n phase combine 4..5\n"
       "phase cols 5..6\n}\n";
   for (int s = 0; s < N_SIZES; s++) {
-    kernel_case c = {.text = text, .n_dims = 3, .n_rows = 2, .extents = {2, 3, sizes[s]},
-                     .accesses = {"nn1", "nn1", "nn0", "nn0"}, .access_buf = {0, 1, 2, 3}};
+    kernel_case c = {.text = text,
+                     .n_dims = 3,
+                     .n_rows = 2,
+                     .extents = {2, 3, sizes[s]},
+                     .accesses = {"nn1", "nn1", "nn0", "nn0"},
+                     .access_buf = {0, 1, 2, 3}};
     check_case(&c);
+  }
+}
+END_TEST
+
+/* The same by rows, in place, with a second result: what a column-wise normalization does. */
+START_TEST(normalization_of_columns_equals_tier_0) {
+  static const char text[] =
+      "buf b0 f32 read write noalias\n buf b1 f64 write noalias\n"
+      "section rows=2 dims=4 extents=i0 vector=rows {\n"
+      "cols {\n v0 = load.f32 @0\n v1 = reduce_sum.f32 v0\n v2 = reduce_max.f32 v0\n }\n"
+      "row {\n v3 = sub.f32 v1, v2\n v4 = index.i64 d1\n v5 = cast.f32 v4\n"
+      "v6 = add.f32 v3, v5\n v7 = cast.f64 v6\n store.f64 @1, v7\n }\n"
+      "seq {\n v8 = load.f32 @0\n v9 = index.i64 d3\n v10 = cast.f32 v9\n v11 = mul.f32 v8, v6\n"
+      "v12 = sub.f32 v11, v10\n store.f32 @0, v12\n }\n phase rows\n}\n";
+  static const int64_t shapes[][4] = {{1, 1, 1, 1},     {2, 33, 3, 5}, {3, 7, 40, 9},
+                                      {1, 100, 600, 2}, {2, 0, 3, 3},  {2, 16, 0, 4}};
+  static const char *const layouts[] = {"n1nn", "nnn1", "rnn2"};
+  for (int s = 0; s < 6; s++) {
+    for (int l = 0; l < 3; l++) {
+      kernel_case c = {.text = text,
+                       .n_dims = 4,
+                       .n_rows = 2,
+                       .accesses = {layouts[l], "n100"},
+                       .access_buf = {0, 1}};
+      memcpy(c.extents, shapes[s], sizeof shapes[s]);
+      check_case(&c);
+    }
+  }
+}
+END_TEST
+
+START_TEST(kernels_without_dims_equal_tier_0) {
+  static const char scalar[] =
+      "buf b0 f32 read noalias\n buf b1 f32 write noalias\n"
+      "section rows=0 dims=0 extents=i0 vector=cols {\n row {\n v0 = load.f32 @0\n"
+      "v1 = exp.f32 v0\n store.f32 @1, v1\n }\n phase rows\n}\n";
+  kernel_case c = {.text = scalar, .accesses = {"", ""}, .access_buf = {0, 1}};
+  check_case(&c);
+  static const char total[] =
+      "buf b0 f32 read noalias\n buf b1 f32 write noalias\n"
+      "section rows=0 dims=1 extents=i0 vector=cols {\n cols {\n v0 = load.f32 @0\n"
+      "v1 = reduce_prod.f32 v0\n }\n row {\n store.f32 @1, v1\n }\n %s}\n";
+  for (int s = 0; s < N_SIZES; s++) {
+    kernel_case t = {
+        .text = format(total, s % 2 ? "phase rows\n" : "phase cols 0..1\n phase combine 1..2\n"),
+        .n_dims = 1,
+        .extents = {sizes[s]},
+        .accesses = {"1", "0"},
+        .access_buf = {0, 1}};
+    check_case(&t);
+  }
+}
+END_TEST
+
+static void *compile_often(void *user) {
+  const kernel_case *c = user;
+  case_run run;
+  if (case_open(c, &run) != KL_OK) return "parse";
+  for (int i = 0; i < 5; i++) {
+    kl_code *code;
+    if (kl_llvm_prepare(&run.kernel, 0, &code) != KL_OK) return "compile";
+    code->destroy(code);
+  }
+  case_close(&run);
+  return NULL;
+}
+
+START_TEST(several_threads_compile_at_once) {
+  kernel_case c = {.n_dims = 1, .n_rows = 1, .extents = {5}, .accesses = {"1", "1"}};
+  c.text =
+      "buf b0 f32 read write\n section rows=1 dims=1 extents=i0 vector=cols {\n row {\n"
+      "v0 = load.f32 @0\n v1 = sin.f32 v0\n store.f32 @1, v1\n }\n phase rows\n}\n";
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++)
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, compile_often, &c), 0);
+  for (int i = 0; i < 4; i++) {
+    void *failure;
+    pthread_join(threads[i], &failure);
+    ck_assert_ptr_null(failure);
   }
 }
 END_TEST
@@ -341,13 +459,19 @@ START_TEST(gather_and_scatter_equal_tier_0) {
       "buf b3 f32 read write noalias\n buf b4 i64 read noalias\n"
       "section rows=1 dims=2 extents=i0 vector=cols {\n"
       "row {\n v0 = load.i64 @1\n }\n"
-      "cols {\n v1 = load.f32 @0 v0\n v2 = load.i64 @4\n v3 = load.f32 @5 v2\n v4 = add.f32 v1, v3\n"
+      "cols {\n v1 = load.f32 @0 v0\n v2 = load.i64 @4\n v3 = load.f32 @5 v2\n v4 = add.f32 v1, "
+      "v3\n"
       "store.f32 @2, v4\n }\n"
       "seq {\n v5 = load.f32 @2\n v6 = load.i64 @4\n store_add.f32 @3 v6, v5\n }\n phase rows\n}\n";
   for (int s = 0; s < N_SIZES; s++) {
-    kernel_case c = {.text = text, .n_dims = 2, .n_rows = 1, .extents = {5, sizes[s]},
+    kernel_case c = {.text = text,
+                     .n_dims = 2,
+                     .n_rows = 1,
+                     .extents = {5, sizes[s]},
                      .accesses = {"01*", "10", "n1", "00*", "01", "00*"},
-                     .access_buf = {0, 1, 2, 3, 4, 0}, .index_limit = 9, .dynamic_extent = 9};
+                     .access_buf = {0, 1, 2, 3, 4, 0},
+                     .index_limit = 9,
+                     .dynamic_extent = 9};
     check_case(&c);
   }
 }
@@ -363,8 +487,13 @@ START_TEST(repeated_pattern_equals_tier_0) {
       "v8 = sub.f32 v4, v0\n next.f32 v3, v7\n next.f32 v4, v8\n }\n"
       "v12 = add.f32 v3, v4\n store.f32 @1, v12\n }\n phase rows\n}\n";
   for (int64_t count = 0; count < 5; count++) {
-    kernel_case c = {.text = text, .n_dims = 1, .n_rows = 1, .extents = {101},
-                     .accesses = {"1", "1"}, .access_buf = {0, 1}, .own_ints = {count}};
+    kernel_case c = {.text = text,
+                     .n_dims = 1,
+                     .n_rows = 1,
+                     .extents = {101},
+                     .accesses = {"1", "1"},
+                     .access_buf = {0, 1},
+                     .own_ints = {count}};
     for (int i = 0; i < 16; i++) c.scalars[i].f32 = 0.25f * (float)i;
     check_case(&c);
   }
@@ -374,8 +503,8 @@ END_TEST
 START_TEST(code_for_lower_levels_equals_tier_0) {
 #ifdef __x86_64__
   static const char *const levels[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
-  static const int ops[] = {KL_OP_EXP, KL_OP_FLOOR, KL_OP_ERF, KL_OP_MAX, KL_OP_SIN, KL_OP_FMA,
-                            KL_OP_POW, KL_OP_REMAINDER, KL_OP_SELECT};
+  static const int ops[] = {KL_OP_EXP, KL_OP_FLOOR, KL_OP_ERF,       KL_OP_MAX,   KL_OP_SIN,
+                            KL_OP_FMA, KL_OP_POW,   KL_OP_REMAINDER, KL_OP_SELECT};
   for (int l = 0; l < 3; l++) {
     if ((int)kl_cpu_level_host() < (int)KL_CPU_V2 + l) {
       kl_test_skip(levels[l], "this CPU is below that level");
@@ -436,6 +565,9 @@ int main(void) {
   tcase_add_test(tests, reductions_over_several_dims_equal_tier_0);
   tcase_add_test(tests, softmax_equals_tier_0);
   tcase_add_test(tests, normalization_in_phases_equals_tier_0);
+  tcase_add_test(tests, normalization_of_columns_equals_tier_0);
+  tcase_add_test(tests, kernels_without_dims_equal_tier_0);
+  tcase_add_test(tests, several_threads_compile_at_once);
   tcase_add_test(tests, gather_and_scatter_equal_tier_0);
   tcase_add_test(tests, repeated_pattern_equals_tier_0);
   tcase_add_test(tests, code_for_lower_levels_equals_tier_0);

@@ -20,8 +20,8 @@
 enum { N_SECTIONS = 6, S_TEXT = 1, S_RODATA, S_RELA, S_SYMBOLS, S_STRINGS };
 
 /* movss xmm0, [rip + constant]; jmp floorf; then endless traps */
-static const unsigned char code[16] = {0xf3, 0x0f, 0x10, 0x05, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0,
-                                       0xcc, 0xcc, 0xcc};
+static const unsigned char code[16] = {0xf3, 0x0f, 0x10, 0x05, 0, 0,    0,    0,
+                                       0xe9, 0,    0,    0,    0, 0xcc, 0xcc, 0xcc};
 static const char strings[] = "\0run\0floorf\0missing\0";
 
 typedef struct object {
@@ -36,8 +36,13 @@ typedef struct object {
 
 static Elf64_Shdr make_section(uint32_t type, uint64_t flags, size_t offset, size_t nbytes,
                                uint32_t link, uint32_t info) {
-  return (Elf64_Shdr){.sh_type = type, .sh_flags = flags, .sh_offset = offset, .sh_size = nbytes,
-                      .sh_link = link, .sh_info = info, .sh_addralign = 16};
+  return (Elf64_Shdr){.sh_type = type,
+                      .sh_flags = flags,
+                      .sh_offset = offset,
+                      .sh_size = nbytes,
+                      .sh_link = link,
+                      .sh_info = info,
+                      .sh_addralign = 16};
 }
 
 static object make_object(void) {
@@ -53,25 +58,28 @@ static object make_object(void) {
   o.header.e_shnum = N_SECTIONS;
   memcpy(o.text, code, sizeof code);
   o.constants[1] = 2.75f;
-  o.relocations[0] = (Elf64_Rela){.r_offset = 4, .r_addend = 0,
-                                  .r_info = ELF64_R_INFO(3, R_X86_64_PC32)};
-  o.relocations[1] = (Elf64_Rela){.r_offset = 9, .r_addend = -4,
-                                  .r_info = ELF64_R_INFO(2, R_X86_64_PLT32)};
-  o.symbols[1] = (Elf64_Sym){.st_name = 1, .st_shndx = S_TEXT, .st_size = sizeof code,
+  o.relocations[0] =
+      (Elf64_Rela){.r_offset = 4, .r_addend = 0, .r_info = ELF64_R_INFO(3, R_X86_64_PC32)};
+  o.relocations[1] =
+      (Elf64_Rela){.r_offset = 9, .r_addend = -4, .r_info = ELF64_R_INFO(2, R_X86_64_PLT32)};
+  o.symbols[1] = (Elf64_Sym){.st_name = 1,
+                             .st_shndx = S_TEXT,
+                             .st_size = sizeof code,
                              .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)};
   o.symbols[2] = (Elf64_Sym){.st_name = 5, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE)};
-  o.symbols[3] = (Elf64_Sym){.st_shndx = S_RODATA, .st_info = ELF64_ST_INFO(STB_LOCAL, STT_SECTION)};
+  o.symbols[3] =
+      (Elf64_Sym){.st_shndx = S_RODATA, .st_info = ELF64_ST_INFO(STB_LOCAL, STT_SECTION)};
   memcpy(o.strings, strings, sizeof strings);
   o.sections[S_TEXT] = make_section(SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, offsetof(object, text),
                                     sizeof o.text, 0, 0);
-  o.sections[S_RODATA] = make_section(SHT_PROGBITS, SHF_ALLOC, offsetof(object, constants),
-                                      sizeof o.constants, 0, 0);
+  o.sections[S_RODATA] =
+      make_section(SHT_PROGBITS, SHF_ALLOC, offsetof(object, constants), sizeof o.constants, 0, 0);
   o.sections[S_RELA] = make_section(SHT_RELA, 0, offsetof(object, relocations),
                                     sizeof o.relocations, S_SYMBOLS, S_TEXT);
-  o.sections[S_SYMBOLS] = make_section(SHT_SYMTAB, 0, offsetof(object, symbols), sizeof o.symbols,
-                                       S_STRINGS, 0);
-  o.sections[S_STRINGS] = make_section(SHT_STRTAB, 0, offsetof(object, strings), sizeof o.strings,
-                                       0, 0);
+  o.sections[S_SYMBOLS] =
+      make_section(SHT_SYMTAB, 0, offsetof(object, symbols), sizeof o.symbols, S_STRINGS, 0);
+  o.sections[S_STRINGS] =
+      make_section(SHT_STRTAB, 0, offsetof(object, strings), sizeof o.strings, 0, 0);
   return o;
 }
 

@@ -9,9 +9,9 @@ typedef struct place {
   kl_dtype dtype;
   LLVMTypeRef elem;
   unsigned align;
-  uint8_t stride;   /* class along the axis */
-  kl_ssa base;      /* pointer of lane 0 where `offsets` is NULL, else of the offsets */
-  kl_ssa offsets;   /* <width x i64>, in elements; NULL where the lanes are side by side or one */
+  uint8_t stride; /* class along the axis */
+  kl_ssa base;    /* pointer of lane 0 where `offsets` is NULL, else of the offsets */
+  kl_ssa offsets; /* <width x i64>, in elements; NULL where the lanes are side by side or one */
 } place;
 
 static kl_ssa scratch_address(kl_emit *e, uint32_t buf) {
@@ -68,8 +68,7 @@ void kl_emit_addresses(kl_emit *e, const kl_loop *loop, const kl_ssa *coord, int
   for (uint32_t i = loop->first; i < loop->end; i++) {
     const kl_instr *instr = &e->section->instrs.data[i];
     if (!has_access(instr)) continue;
-    e->address[instr->attr] =
-        address_of(e, &e->section->accesses.data[instr->attr], coord, axis);
+    e->address[instr->attr] = address_of(e, &e->section->accesses.data[instr->attr], coord, axis);
   }
 }
 
@@ -85,7 +84,8 @@ static place place_of(kl_emit *e, const kl_lanes *lanes, uint32_t access_id, uin
   LLVMBuilderRef b = e->builder;
   const kl_access *access = &e->section->accesses.data[access_id];
   place at = {.dtype = (kl_dtype)e->kernel->bufs.data[access->buf].dtype,
-              .stride = KL_STRIDE_ZERO, .base = e->address[access_id]};
+              .stride = KL_STRIDE_ZERO,
+              .base = e->address[access_id]};
   at.elem = kl_emit_memory_type(e, at.dtype, 1);
   at.align = (unsigned)kl_dtype_size(at.dtype);
   kl_ssa dynamic = NULL;
@@ -93,7 +93,8 @@ static place place_of(kl_emit *e, const kl_lanes *lanes, uint32_t access_id, uin
     kl_ssa step = kl_emit_int(e, access->ints_at + 1 + e->section->n_dims);
     bool uniform = lanes->width == 1 || (!e->rows_are_lanes && e->uniform[index]);
     kl_ssa value = uniform && e->uniform[index] && !e->rows_are_lanes
-                       ? e->uniform[index] : kl_emit_value(e, lanes, index);
+                       ? e->uniform[index]
+                       : kl_emit_value(e, lanes, index);
     if (uniform)
       at.base = kl_emit_gep(e, at.elem, at.base, LLVMBuildMul(b, value, step, ""));
     else
@@ -194,8 +195,8 @@ void kl_emit_store_access(kl_emit *e, const kl_lanes *lanes, const kl_instr *ins
   place at = place_of(e, lanes, instr->attr, instr->arg[1]);
   kl_ssa value = kl_emit_value(e, lanes, instr->arg[0]);
   if (instr->op == KL_OP_STORE_ADD) {
-    kl_ssa old = kl_emit_from_memory(e, at.dtype, load_place(e, lanes, &at, instr->attr),
-                                     lanes->width);
+    kl_ssa old =
+        kl_emit_from_memory(e, at.dtype, load_place(e, lanes, &at, instr->attr), lanes->width);
     kl_ssa args[] = {old, value, NULL};
     value = kl_emit_elem(e, KL_OP_ADD, at.dtype, at.dtype, args, lanes->width);
   }

@@ -35,10 +35,8 @@ static kl_ssa scalar_value(body *b, const kl_instr *instr) {
   }
   kl_dtype dtype = (kl_dtype)instr->dtype;
   kl_ssa address = LLVMBuildGEP2(builder, e->i64, e->scalars, &slot, 1, "");
-  kl_ssa value =
-      LLVMBuildLoad2(builder, kl_emit_memory_type(e, dtype, 1), address, "");
-  if (dtype == KL_BOOL)
-    value = LLVMBuildICmp(builder, LLVMIntNE, value, LLVMConstNull(e->i8), "");
+  kl_ssa value = LLVMBuildLoad2(builder, kl_emit_memory_type(e, dtype, 1), address, "");
+  if (dtype == KL_BOOL) value = LLVMBuildICmp(builder, LLVMIntNE, value, LLVMConstNull(e->i8), "");
   return kl_emit_splat(builder, value, b->lanes->width);
 }
 
@@ -108,18 +106,31 @@ static void emit_instr(body *b, uint32_t id) {
   const kl_instr *instr = &e->section->instrs.data[id];
   kl_ssa *value = &b->lanes->values[id];
   switch (instr->op) {
-    case KL_OP_LOAD: *value = kl_emit_load_access(e, b->lanes, instr); break;
+    case KL_OP_LOAD:
+      *value = kl_emit_load_access(e, b->lanes, instr);
+      break;
     case KL_OP_STORE:
-    case KL_OP_STORE_ADD: kl_emit_store_access(e, b->lanes, instr); break;
-    case KL_OP_SCALAR: *value = scalar_value(b, instr); break;
+    case KL_OP_STORE_ADD:
+      kl_emit_store_access(e, b->lanes, instr);
+      break;
+    case KL_OP_SCALAR:
+      *value = scalar_value(b, instr);
+      break;
     case KL_OP_INT:
       *value = kl_emit_splat(e->pre, kl_emit_int(e, instr->attr), b->lanes->width);
       break;
-    case KL_OP_INDEX: *value = index_value(b, instr); break;
-    case KL_OP_REPEAT: open_repeat(b, instr, id); break;
+    case KL_OP_INDEX:
+      *value = index_value(b, instr);
+      break;
+    case KL_OP_REPEAT:
+      open_repeat(b, instr, id);
+      break;
     case KL_OP_CARRY:
-    case KL_OP_NEXT: break; /* with their REPEAT and END */
-    case KL_OP_END: close_repeat(b, id); break;
+    case KL_OP_NEXT:
+      break; /* with their REPEAT and END */
+    case KL_OP_END:
+      close_repeat(b, id);
+      break;
     default:
       if (kl_op_is_reduce(instr->op))
         kl_fold_update(e, &e->folds[e->fold_of[id]], b->lanes,
@@ -151,7 +162,8 @@ unsigned kl_emit_loop_width(const kl_emit *e, const kl_loop *loop, int axis) {
     if (is_access(instr)) {
       const kl_access *access = &e->section->accesses.data[instr->attr];
       nbytes = kl_dtype_size((kl_dtype)e->kernel->bufs.data[access->buf].dtype);
-      if (instr->op == KL_OP_STORE_ADD && (access->dynamic || access->stride[axis] != KL_STRIDE_ONE))
+      if (instr->op == KL_OP_STORE_ADD &&
+          (access->dynamic || access->stride[axis] != KL_STRIDE_ONE))
         return 1;
     } else if (kl_op_is_reduce(instr->op)) {
       nbytes = kl_dtype_size((kl_dtype)e->section->instrs.data[instr->arg[0]].dtype);

@@ -17,8 +17,8 @@ typedef kl_ssa fn3(kl_emit *e, unsigned width, kl_ssa a, kl_ssa b, kl_ssa c);
 #define ROW(OP, op, dt) [KL_OP_##OP][KL_MATH_DTYPE(dt)] = KL_MATH_FUNCTION(op, dt),
 static fn1 *const unary[KL_OP_COUNT][KL_DTYPE_COUNT] = {KL_MATH_UNARY(ROW) KL_MATH_UNARY_RARE(ROW)
                                                             KL_MATH_COPY(ROW)};
-static fn2 *const binary[KL_OP_COUNT][KL_DTYPE_COUNT] = {KL_MATH_BINARY(ROW) KL_MATH_BINARY_RARE(ROW)
-                                                             KL_MATH_COMPARE(ROW)};
+static fn2 *const binary[KL_OP_COUNT][KL_DTYPE_COUNT] = {
+    KL_MATH_BINARY(ROW) KL_MATH_BINARY_RARE(ROW) KL_MATH_COMPARE(ROW)};
 static fn3 *const ternary[KL_OP_COUNT][KL_DTYPE_COUNT] = {KL_MATH_TERNARY(ROW) KL_MATH_SELECT(ROW)
                                                               KL_MATH_RANDOM(ROW)};
 #undef ROW

@@ -22,20 +22,20 @@ typedef LLVMValueRef kl_ssa;
 
 typedef struct kl_lanes {
   unsigned width;
-  kl_ssa mask;    /* <width x i1>; NULL: all */
-  int axis;       /* the dim along which lanes lie; -1: none */
+  kl_ssa mask;               /* <width x i1>; NULL: all */
+  int axis;                  /* the dim along which lanes lie; -1: none */
   kl_ssa coord[KL_MAX_RANK]; /* i64 by dim, along `axis` of lane 0; NULL: none */
-  kl_ssa column;  /* i32 column of lane 0 within its chunk, for argmax and argmin */
-  kl_ssa *values; /* by instruction */
-  unsigned unit;  /* which of the body's vectors: its column in kl_emit.acc */
+  kl_ssa column;             /* i32 column of lane 0 within its chunk, for argmax and argmin */
+  kl_ssa *values;            /* by instruction */
+  unsigned unit;             /* which of the body's vectors: its column in kl_emit.acc */
 } kl_lanes;
 
 /* How one REDUCE instruction is carried out. */
 typedef struct kl_fold {
   uint32_t instr;
   uint16_t op;
-  uint8_t dtype;    /* of the operand */
-  bool positions;   /* argmax, argmin */
+  uint8_t dtype;  /* of the operand */
+  bool positions; /* argmax, argmin */
   /* Where lanes are columns, `lanes` holds the 32 lanes, and a partial result is one scalar. Where
    * lanes are rows it holds 32 times n_units vectors, and a partial result is n_units vectors. */
   kl_ssa lanes, lane_pos; /* alloca, by lane; positions (i32) are columns within the chunk */
@@ -64,8 +64,8 @@ typedef struct kl_emit {
 
   /* of the phase */
   const kl_phase *phase;
-  kl_ssa *int_values;  /* by int slot, loaded in `pre` */
-  kl_ssa *buf_values;  /* by buffer */
+  kl_ssa *int_values; /* by int slot, loaded in `pre` */
+  kl_ssa *buf_values; /* by buffer */
   kl_ssa n_cols, n_chunks;
   bool *needed;        /* instructions of ROW loops that this phase computes */
   bool rows_are_lanes; /* KL_VECTOR_ROWS, or no columns: every value is a vector of rows */
@@ -74,13 +74,13 @@ typedef struct kl_emit {
   kl_ssa iteration;    /* of the innermost REPEAT, NULL outside */
 
   /* of the loop */
-  uint16_t *loop_of;    /* by instruction */
-  kl_ssa *uniform;      /* values that are the same for all columns: ROW values, results, scalars */
-  kl_ssa *splat;        /* the same as vectors of the current width */
-  kl_ssa *address;      /* by access: pointer at coordinate 0 of the axis */
+  uint16_t *loop_of; /* by instruction */
+  kl_ssa *uniform;   /* values that are the same for all columns: ROW values, results, scalars */
+  kl_ssa *splat;     /* the same as vectors of the current width */
+  kl_ssa *address;   /* by access: pointer at coordinate 0 of the axis */
   kl_ssa *unit_values[KL_EMIT_UNROLL];
-  kl_fold *folds;       /* n_reduces */
-  int32_t *fold_of;     /* by instruction, -1: no REDUCE */
+  kl_fold *folds;   /* n_reduces */
+  int32_t *fold_of; /* by instruction, -1: no REDUCE */
 } kl_emit;
 
 /* section.c: defines `symbol` in e->module. */
@@ -136,8 +136,8 @@ void kl_walk_close(kl_emit *e, kl_walk *walk, kl_ssa step);
 /* span.c: a run along the vector axis, as full bodies and a tail. */
 typedef struct kl_span {
   unsigned width, n_units;
-  bool masked;  /* the tail is masked vectors, else scalars */
-  bool aligned; /* the run starts in lane 0, or has no folds */
+  bool masked;             /* the tail is masked vectors, else scalars */
+  bool aligned;            /* the run starts in lane 0, or has no folds */
   uint32_t fold, fold_end; /* folds over the axis, that the body updates */
   int axis;
   const kl_ssa *coord; /* of the other dims */
@@ -174,7 +174,8 @@ void kl_fold_fetch(kl_emit *e, kl_fold *fold, unsigned width, unsigned n_units, 
 void kl_fold_put(kl_emit *e, kl_fold *fold, unsigned width, unsigned n_units, kl_ssa offset);
 void kl_fold_update(kl_emit *e, kl_fold *fold, const kl_lanes *lanes, kl_ssa value);
 /* The lanes of a chunk become fold->acc (acc_pos: i64). */
-void kl_fold_lanes(kl_emit *e, kl_fold *fold, unsigned width, unsigned n_units, kl_ssa first_column);
+void kl_fold_lanes(kl_emit *e, kl_fold *fold, unsigned width, unsigned n_units,
+                   kl_ssa first_column);
 /* fold->acc is the result of chunk `chunk`; later, of all `n_chunks`. */
 void kl_fold_push(kl_emit *e, kl_fold *fold, unsigned width, unsigned n_units, kl_ssa chunk);
 void kl_fold_finish(kl_emit *e, kl_fold *fold, unsigned width, unsigned n_units, kl_ssa n_chunks);

@@ -26,13 +26,16 @@ static kl_scalar neutral(const kl_fold *fold) {
   bool max = wants_max(fold), unsigned_ = fold->dtype == KL_U8 || fold->dtype == KL_BOOL;
   switch (fold->op) {
     case KL_OP_REDUCE_SUM:
-    case KL_OP_REDUCE_ANY: return (kl_scalar){.bits = 0};
-    case KL_OP_REDUCE_ALL: return (kl_scalar){.bits = 1};
+    case KL_OP_REDUCE_ANY:
+      return (kl_scalar){.bits = 0};
+    case KL_OP_REDUCE_ALL:
+      return (kl_scalar){.bits = 1};
     case KL_OP_REDUCE_PROD:
       if (fold->dtype == KL_F32) return (kl_scalar){.f32 = 1};
       if (fold->dtype == KL_F64) return (kl_scalar){.f64 = 1};
       return (kl_scalar){.bits = 1};
-    default: break;
+    default:
+      break;
   }
   if (fold->dtype == KL_F32) return (kl_scalar){.f32 = max ? -__builtin_inff() : __builtin_inff()};
   if (fold->dtype == KL_F64) return (kl_scalar){.f64 = max ? -__builtin_inf() : __builtin_inf()};
@@ -44,12 +47,18 @@ static kl_scalar neutral(const kl_fold *fold) {
 
 static int elem_op(const kl_fold *fold) {
   switch (fold->op) {
-    case KL_OP_REDUCE_SUM: return KL_OP_ADD;
-    case KL_OP_REDUCE_PROD: return KL_OP_MUL;
-    case KL_OP_REDUCE_MAX: return KL_OP_MAX;
-    case KL_OP_REDUCE_MIN: return KL_OP_MIN;
-    case KL_OP_REDUCE_ANY: return KL_OP_OR;
-    default: return KL_OP_AND;
+    case KL_OP_REDUCE_SUM:
+      return KL_OP_ADD;
+    case KL_OP_REDUCE_PROD:
+      return KL_OP_MUL;
+    case KL_OP_REDUCE_MAX:
+      return KL_OP_MAX;
+    case KL_OP_REDUCE_MIN:
+      return KL_OP_MIN;
+    case KL_OP_REDUCE_ANY:
+      return KL_OP_OR;
+    default:
+      return KL_OP_AND;
   }
 }
 
@@ -62,8 +71,8 @@ static kl_ssa beats(kl_emit *e, const kl_fold *fold, kl_ssa a, kl_ssa b) {
     return LLVMBuildAnd(builder, better, LLVMBuildFCmp(builder, LLVMRealORD, a, a, ""), "");
   }
   bool is_signed = fold->dtype != KL_U8 && fold->dtype != KL_BOOL;
-  LLVMIntPredicate predicate = max ? (is_signed ? LLVMIntSGT : LLVMIntUGT)
-                                   : (is_signed ? LLVMIntSLT : LLVMIntULT);
+  LLVMIntPredicate predicate =
+      max ? (is_signed ? LLVMIntSGT : LLVMIntUGT) : (is_signed ? LLVMIntSLT : LLVMIntULT);
   return LLVMBuildICmp(builder, predicate, b, a, "");
 }
 
@@ -108,8 +117,7 @@ void kl_fold_update(kl_emit *e, kl_fold *fold, const kl_lanes *lanes, kl_ssa val
   kl_ssa take = beats(e, fold, *acc, value);
   if (lanes->mask && !e->rows_are_lanes) take = LLVMBuildAnd(b, take, lanes->mask, "");
   kl_ssa column = kl_emit_splat(b, lanes->column, width);
-  if (!e->rows_are_lanes)
-    column = LLVMBuildAdd(b, column, kl_emit_iota(e, e->i32, width), "");
+  if (!e->rows_are_lanes) column = LLVMBuildAdd(b, column, kl_emit_iota(e, e->i32, width), "");
   *acc = LLVMBuildSelect(b, take, value, *acc, "");
   *pos = LLVMBuildSelect(b, take, column, *pos, "");
 }
@@ -168,9 +176,9 @@ void kl_fold_init(kl_emit *e, kl_fold *fold, unsigned width, unsigned n_units) {
   if (!e->rows_are_lanes) {
     for (unsigned lane = 0; lane < KL_LANES; lane += width) {
       fold->acc[0] = init;
-      fold->acc_pos[0] = LLVMBuildAdd(
-          e->builder, kl_emit_iota(e, e->i32, width),
-          kl_emit_splat(e->builder, LLVMConstInt(e->i32, lane, false), width), "");
+      fold->acc_pos[0] =
+          LLVMBuildAdd(e->builder, kl_emit_iota(e, e->i32, width),
+                       kl_emit_splat(e->builder, LLVMConstInt(e->i32, lane, false), width), "");
       kl_fold_put(e, fold, width, 1, kl_emit_const(e, lane));
     }
     return;
@@ -189,7 +197,8 @@ void kl_fold_init(kl_emit *e, kl_fold *fold, unsigned width, unsigned n_units) {
   kl_ir_loop_close(e, &loop, LLVMBuildAdd(e->builder, loop.index, kl_emit_const(e, 1), ""));
 }
 
-/* Rows are lanes: for each of the first `half` lanes, combines it with the one `half` further on. */
+/* Rows are lanes: for each of the first `half` lanes, combines it with the one `half` further on.
+ */
 static void halve_memory(kl_emit *e, kl_fold *fold, unsigned width, unsigned n_units,
                          unsigned half) {
   LLVMBuilderRef b = e->builder;

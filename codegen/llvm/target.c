@@ -2,16 +2,23 @@
 #include "codegen/llvm/target.h"
 
 #include <llvm-c/Core.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <pthread.h>
 #include <string.h>
 
 static pthread_once_t llvm_once = PTHREAD_ONCE_INIT;
 
-/* Only the native target: each of the others would cost its tables. */
+/* Only the native target: each of the others would cost its tables. The emitter's addresses are in
+ * the form x86 wants, and strength reduction of loops would be a quarter of the compile time; it
+ * can be left out only for the whole process, so only where LLVM is the plugin's own. */
 static void init_llvm(void) {
   LLVMInitializeNativeTarget();
   LLVMInitializeNativeAsmPrinter();
+#if KL_LLVM_STATIC && defined(__x86_64__)
+  const char *const arguments[] = {"kael", "-disable-lsr"};
+  LLVMParseCommandLineOptions(2, arguments, "");
+#endif
 }
 
 static bool has_feature(const char *features, const char *name) {
@@ -40,8 +47,9 @@ kl_status kl_target_init(kl_target *target, const char *cpu, const char *feature
   pthread_once(&llvm_once, init_llvm);
   bool host = !cpu || !*cpu;
   target->cpu = host ? LLVMGetHostCPUName() : LLVMCreateMessage(cpu);
-  target->features = host && (!features || !*features) ? LLVMGetHostCPUFeatures()
-                                                       : LLVMCreateMessage(features ? features : "");
+  target->features = host && (!features || !*features)
+                         ? LLVMGetHostCPUFeatures()
+                         : LLVMCreateMessage(features ? features : "");
   char *triple = LLVMGetDefaultTargetTriple();
   char *message = NULL;
   LLVMTargetRef found;
@@ -55,8 +63,7 @@ kl_status kl_target_init(kl_target *target, const char *cpu, const char *feature
   target->vector_nbytes = vector_nbytes_of(target->cpu, target->features);
   target->masked = target->vector_nbytes == 64;
   target->machine = LLVMCreateTargetMachine(found, triple, target->cpu, target->features,
-                                            LLVMCodeGenLevelLess, LLVMRelocPIC,
-                                            LLVMCodeModelSmall);
+                                            LLVMCodeGenLevelLess, LLVMRelocPIC, LLVMCodeModelSmall);
   LLVMDisposeMessage(triple);
   if (target->machine) return KL_OK;
   kl_target_finish(target);

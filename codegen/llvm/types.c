@@ -12,14 +12,25 @@ LLVMTypeRef kl_emit_memory_type(const kl_emit *e, kl_dtype dtype, unsigned width
   switch (dtype) {
     case KL_BOOL:
     case KL_U8:
-    case KL_I8: elem = e->i8; break;
+    case KL_I8:
+      elem = e->i8;
+      break;
     case KL_I16:
     case KL_F16:
-    case KL_BF16: elem = e->i16; break;
-    case KL_I32: elem = e->i32; break;
-    case KL_F32: elem = e->f32; break;
-    case KL_F64: elem = e->f64; break;
-    default: break;
+    case KL_BF16:
+      elem = e->i16;
+      break;
+    case KL_I32:
+      elem = e->i32;
+      break;
+    case KL_F32:
+      elem = e->f32;
+      break;
+    case KL_F64:
+      elem = e->f64;
+      break;
+    default:
+      break;
   }
   return kl_emit_vector(elem, width);
 }
@@ -59,8 +70,8 @@ kl_ssa kl_emit_splat(LLVMBuilderRef b, kl_ssa scalar, unsigned width) {
   if (LLVMIsConstant(scalar)) return const_vector(scalar, width);
   LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(scalar), width);
   LLVMTypeRef i32 = LLVMInt32TypeInContext(LLVMGetTypeContext(type));
-  kl_ssa first = LLVMBuildInsertElement(b, LLVMGetPoison(type), scalar,
-                                        LLVMConstInt(i32, 0, false), "");
+  kl_ssa first =
+      LLVMBuildInsertElement(b, LLVMGetPoison(type), scalar, LLVMConstInt(i32, 0, false), "");
   return LLVMBuildShuffleVector(b, first, LLVMGetPoison(type),
                                 LLVMConstNull(LLVMVectorType(i32, width)), "");
 }
@@ -118,8 +129,8 @@ kl_ssa kl_emit_intrinsic(kl_emit *e, const char *name, LLVMTypeRef *types, unsig
 kl_ssa kl_emit_int(kl_emit *e, uint32_t slot) {
   if (!e->int_values[slot]) {
     kl_ssa index = kl_emit_const(e, slot);
-    kl_ssa value = LLVMBuildLoad2(
-        e->pre, e->i64, LLVMBuildGEP2(e->pre, e->i64, e->ints, &index, 1, ""), "");
+    kl_ssa value =
+        LLVMBuildLoad2(e->pre, e->i64, LLVMBuildGEP2(e->pre, e->i64, e->ints, &index, 1, ""), "");
     LLVMSetMetadata(value, e->kind_invariant,
                     LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, NULL, 0)));
     e->int_values[slot] = value;

@@ -29,8 +29,8 @@ static int n_accesses(const kernel_case *c) {
 static unsigned own_slot(const kernel_case *c) { return access_slot(c, n_accesses(c)); }
 
 static void append_access(const kernel_case *c, int access, char *out, size_t capacity) {
-  size_t at = (size_t)snprintf(out, capacity, "b%d [i%u", c->access_buf[access],
-                               access_slot(c, access));
+  size_t at =
+      (size_t)snprintf(out, capacity, "b%d [i%u", c->access_buf[access], access_slot(c, access));
   for (int d = 0; d < c->n_dims; d++) {
     char kind = c->accesses[access][d];
     const char *cls = kind == '1' ? "one" : kind == '0' ? "zero" : "any";
@@ -65,7 +65,11 @@ static int64_t lay_out(const kernel_case *c, int access, int64_t *ints) {
   const char *kinds = c->accesses[access];
   unsigned slot = access_slot(c, access);
   int64_t size = 1, offset = 0;
-  for (int d = c->n_dims - 1; d >= 0; d--) {
+  const char *one = memchr(kinds, '1', (size_t)c->n_dims);
+  int innermost = one ? (int)(one - kinds) : c->n_dims - 1;
+  for (int at = 0; at < c->n_dims; at++) {
+    /* The dim of stride ONE first, then the others from the last. */
+    int d = at == 0 ? innermost : c->n_dims - at - (c->n_dims - at <= innermost);
     int64_t step = kinds[d] == '2' ? 2 : 1, extent = c->extents[d];
     int64_t stride = kinds[d] == '0' ? 0 : size * step;
     if (kinds[d] != '0') size *= step * (extent ? extent : 1);
@@ -119,8 +123,9 @@ static uint64_t next_random(uint64_t *state) {
 
 static double random_float(uint64_t *state, bool specials) {
   uint64_t r = next_random(state);
-  static const double odd[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-310, -1e-40, 3e38, -1e300,
-                               0.5, 2.5, -1.5, 1e9, 2147483648.0, -129.0, 255.5, 88.8, -104.5};
+  static const double odd[] = {0.0,    -0.0,         INFINITY, -INFINITY, NAN,  1e-310,
+                               -1e-40, 3e38,         -1e300,   0.5,       2.5,  -1.5,
+                               1e9,    2147483648.0, -129.0,   255.5,     88.8, -104.5};
   if (specials && r % 4 == 0) return odd[(r >> 8) % (sizeof odd / sizeof *odd)];
   return ((double)(r & 0xfffffff) / 0x8000000 - 1.0) * 4.0;
 }
@@ -134,7 +139,8 @@ static void fill(const kernel_case *c, kl_dtype dtype, char *bytes, size_t nbyte
     float f32 = (float)value;
     if (dtype == KL_BOOL) bits &= 1;
     if (dtype == KL_I64 && c->index_limit) bits %= (uint64_t)c->index_limit;
-    if (dtype == KL_I64 && !c->index_limit && bits % 3) bits = (uint64_t)((int64_t)(bits % 41) - 20);
+    if (dtype == KL_I64 && !c->index_limit && bits % 3)
+      bits = (uint64_t)((int64_t)(bits % 41) - 20);
     if (dtype == KL_F32) memcpy(&bits, &f32, 4);
     if (dtype == KL_F64) memcpy(&bits, &value, 8);
     memcpy(bytes + i * size, &bits, size);
@@ -169,7 +175,8 @@ void case_execute(const kernel_case *c, const case_run *run, const kl_code *code
     bufs[b] = out_bufs[b] + run->guard[b];
   }
   size_t slots = (size_t)(rows * section->n_reduces) + 1;
-  char *scratch = aligned_alloc(64, ((scratch_nbytes + code->scratch_nbytes + 63) & ~(size_t)63) + 64);
+  char *scratch =
+      aligned_alloc(64, ((scratch_nbytes + code->scratch_nbytes + 63) & ~(size_t)63) + 64);
   kl_scalar *frame = calloc(slots, sizeof *frame);
   kl_scalar *partials = calloc(slots * (size_t)(chunks + 1) * 2, sizeof *partials);
   kl_kernel_args args = {bufs, run->ints, c->scalars, frame, partials};
@@ -186,11 +193,16 @@ static bool is_nan(kl_dtype dtype, const char *at) {
   uint64_t bits = 0;
   memcpy(&bits, at, kl_dtype_size(dtype));
   switch (dtype) {
-    case KL_F16: return (bits & 0x7fff) > 0x7c00;
-    case KL_BF16: return (bits & 0x7fff) > 0x7f80;
-    case KL_F32: return (bits & 0x7fffffff) > 0x7f800000;
-    case KL_F64: return (bits & INT64_MAX) > UINT64_C(0x7ff0000000000000);
-    default: return false;
+    case KL_F16:
+      return (bits & 0x7fff) > 0x7c00;
+    case KL_BF16:
+      return (bits & 0x7fff) > 0x7f80;
+    case KL_F32:
+      return (bits & 0x7fffffff) > 0x7f800000;
+    case KL_F64:
+      return (bits & INT64_MAX) > UINT64_C(0x7ff0000000000000);
+    default:
+      return false;
   }
 }
 

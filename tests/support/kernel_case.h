@@ -4,9 +4,9 @@
  *
  * In the text an access is written `@k`, and stands for the k-th entry of `accesses`, one character
  * a dim that says how the buffer lies: `1` dense with stride ONE; `n` dense, `2` every second
- * element, `r` backwards, all of class ANY; `0` broadcast, class ZERO. A dim's stride follows from
- * the dims after it. A trailing `*` makes the access dynamic, the rest of the line names the index.
- * `$d` is the slot of extent d; slots from `$x` on are the case's own ints.
+ * element, `r` backwards, all of class ANY; `0` broadcast, class ZERO. The dim of stride ONE is the
+ * innermost; the strides of the others follow from the dims after them. A trailing `*` makes the
+ * access dynamic: the index follows it in the text. `$k` is the slot of own_ints[k].
  */
 #ifndef TESTS_SUPPORT_KERNEL_CASE_H
 #define TESTS_SUPPORT_KERNEL_CASE_H
@@ -23,9 +23,9 @@ typedef struct kernel_case {
   int access_buf[CASE_MAX_ACCESSES];
   int64_t own_ints[8];
   kl_scalar scalars[16];
-  int64_t index_limit; /* values in i64 buffers are in [0, index_limit), if it is not 0 */
+  int64_t index_limit;    /* values in i64 buffers are in [0, index_limit), if it is not 0 */
   int64_t dynamic_extent; /* places a dynamic index may choose from, innermost dims excluded */
-  bool specials;       /* float data has NaN, infinities, zeros of both signs, huge and tiny values */
+  bool specials; /* float data has NaN, infinities, zeros of both signs, huge and tiny values */
 } kernel_case;
 
 typedef struct case_run {
