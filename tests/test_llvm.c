@@ -227,6 +227,32 @@ START_TEST(layouts_of_several_dims_equal_tier_0) {
 }
 END_TEST
 
+/* Past a number of costly operations each of them is a call within the object. */
+START_TEST(long_chain_of_costly_operations_equals_tier_0) {
+  static const char *const ops[] = {"sin", "exp", "tanh", "erf", "cos"};
+  char text[4096];
+  size_t at = (size_t)snprintf(text, sizeof text,
+                               "buf b0 f32 read\n buf b1 f32 write\n buf b2 f64 read write\n"
+                               "section rows=1 dims=1 extents=i0 vector=cols {\n row {\n"
+                               "v0 = load.f32 @0\n v1 = load.f64 @2\n");
+  for (int i = 1; i <= 24; i++)
+    at += (size_t)snprintf(text + at, sizeof text - at, "v%d = %s.f32 v%d\n v%d = %s.f64 v%d\n",
+                           2 * i, ops[i % 5], 2 * i - 2, 2 * i + 1, ops[i % 5], 2 * i - 1);
+  snprintf(text + at, sizeof text - at,
+           "store.f32 @1, v48\n store.f64 @2, v49\n }\n phase rows\n}\n");
+  for (int s = 0; s < N_SIZES; s++) {
+    kernel_case c = {.text = text,
+                     .n_dims = 1,
+                     .n_rows = 1,
+                     .extents = {sizes[s]},
+                     .specials = true,
+                     .accesses = {"1", "2", "1"},
+                     .access_buf = {0, 1, 2}};
+    check_case(&c);
+  }
+}
+END_TEST
+
 /* ------------------------------------------------------------------ reductions */
 
 enum { SHAPE_ROWS, SHAPE_VECTOR_ROWS, SHAPE_CHUNKS };
@@ -559,6 +585,7 @@ int main(void) {
   tcase_add_test(tests, every_cast_equals_tier_0);
   tcase_add_test(tests, every_bitcast_equals_tier_0);
   tcase_add_test(tests, layouts_of_several_dims_equal_tier_0);
+  tcase_add_test(tests, long_chain_of_costly_operations_equals_tier_0);
   tcase_add_test(tests, every_reduction_equals_tier_0);
   tcase_add_test(tests, reductions_of_every_size_equal_tier_0);
   tcase_add_test(tests, sum_of_many_chunks_equals_tier_0);

@@ -177,14 +177,16 @@ unsigned kl_emit_loop_width(const kl_emit *e, const kl_loop *loop, int axis) {
   return width > KL_LANES ? KL_LANES : width;
 }
 
+bool kl_emit_is_costly(int op) {
+  return (op >= KL_OP_EXP && op <= KL_OP_NDTRI) || op == KL_OP_POW || op == KL_OP_ATAN2 ||
+         op == KL_OP_FMOD || op == KL_OP_REMAINDER || op == KL_OP_RANDOM || op == KL_OP_RANDOM_HIGH;
+}
+
 unsigned kl_emit_loop_weight(const kl_emit *e, const kl_loop *loop) {
   unsigned weight = 0;
   for (uint32_t i = loop->first; i < loop->end; i++) {
     int op = e->section->instrs.data[i].op;
-    bool costly = (op >= KL_OP_EXP && op <= KL_OP_NDTRI) || op == KL_OP_POW || op == KL_OP_ATAN2 ||
-                  op == KL_OP_FMOD || op == KL_OP_REMAINDER || op == KL_OP_RANDOM ||
-                  op == KL_OP_RANDOM_HIGH || op == KL_OP_REPEAT;
-    weight += costly ? 32 : 1;
+    weight += kl_emit_is_costly(op) || op == KL_OP_REPEAT ? KL_EMIT_COSTLY : 1;
   }
   return weight;
 }

@@ -15,6 +15,8 @@
 
 enum {
   KL_EMIT_UNROLL = 16, /* most vectors that one body covers */
+  KL_EMIT_COSTLY = 32, /* weight of an operation that is many instructions */
+  KL_EMIT_INLINE = 16, /* costly operations of a section that are not calls */
   KL_EMIT_LEVELS = 64, /* of the tree that combines chunks: one for each bit of their count */
 };
 
@@ -70,6 +72,7 @@ typedef struct kl_emit {
   bool *needed;        /* instructions of ROW loops that this phase computes */
   bool rows_are_lanes; /* KL_VECTOR_ROWS, or no columns: every value is a vector of rows */
   bool failed;         /* out of memory on the way */
+  bool calls;          /* costly operations are functions of the module */
   int missing_op;      /* an operation that is not defined for its dtype; 0: none */
   kl_ssa iteration;    /* of the innermost REPEAT, NULL outside */
 
@@ -83,7 +86,8 @@ typedef struct kl_emit {
   int32_t *fold_of; /* by instruction, -1: no REDUCE */
 } kl_emit;
 
-/* section.c: defines `symbol` in e->module. */
+/* section.c: what each function says of its target; defines `symbol` in e->module. */
+void kl_emit_attributes(kl_emit *e, LLVMValueRef function);
 kl_status kl_emit_section(kl_emit *e, const char *symbol) KL_MUST_CHECK;
 
 /* types.c: types and small pieces of code */
@@ -161,6 +165,7 @@ void kl_emit_body(kl_emit *e, const kl_loop *loop, kl_lanes *lanes, bool all);
 kl_ssa kl_emit_value(const kl_emit *e, const kl_lanes *lanes, uint32_t id);
 /* The elements a vector of this loop has, and a rough count of what it computes. */
 unsigned kl_emit_loop_width(const kl_emit *e, const kl_loop *loop, int axis);
+bool kl_emit_is_costly(int op);
 unsigned kl_emit_loop_weight(const kl_emit *e, const kl_loop *loop);
 bool kl_emit_loop_maskable(const kl_emit *e, const kl_loop *loop, int axis);
 

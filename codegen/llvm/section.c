@@ -152,23 +152,31 @@ static void make_scopes(kl_emit *e) {
   }
 }
 
-static void add_attribute(kl_emit *e, const char *key, const char *value) {
+static void add_attribute(kl_emit *e, LLVMValueRef function, const char *key, const char *value) {
   LLVMAttributeRef attribute = LLVMCreateStringAttribute(e->context, key, (unsigned)strlen(key),
                                                          value, (unsigned)strlen(value));
-  LLVMAddAttributeAtIndex(e->function, LLVMAttributeFunctionIndex, attribute);
+  LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex, attribute);
+}
+
+void kl_emit_attributes(kl_emit *e, LLVMValueRef function) {
+  add_attribute(e, function, "target-cpu", e->target->cpu);
+  add_attribute(e, function, "target-features", e->target->features);
+  add_attribute(e, function, "no-jump-tables", "true");
+  if (e->target->vector_nbytes == 64) add_attribute(e, function, "prefer-vector-width", "512");
+  unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
+  LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex,
+                          LLVMCreateEnumAttribute(e->context, nounwind, 0));
 }
 
 static void declare(kl_emit *e, const char *symbol) {
   LLVMTypeRef params[] = {e->ptr, e->ptr, e->ptr, e->i32, e->i64, e->i64};
   LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), params, 6, false);
   e->function = LLVMAddFunction(e->module, symbol, type);
-  add_attribute(e, "target-cpu", e->target->cpu);
-  add_attribute(e, "target-features", e->target->features);
-  add_attribute(e, "no-jump-tables", "true");
-  if (e->target->vector_nbytes == 64) add_attribute(e, "prefer-vector-width", "512");
-  unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
-  LLVMAddAttributeAtIndex(e->function, LLVMAttributeFunctionIndex,
-                          LLVMCreateEnumAttribute(e->context, nounwind, 0));
+  kl_emit_attributes(e, e->function);
+  unsigned n_costly = 0;
+  for (uint32_t i = 0; i < e->section->instrs.count; i++)
+    n_costly += kl_emit_is_costly(e->section->instrs.data[i].op);
+  e->calls = n_costly > KL_EMIT_INLINE;
 }
 
 static kl_ssa load_arg(kl_emit *e, unsigned field) {
