@@ -21,7 +21,7 @@ static void use_block(kl_arena *arena, kl_arena_block *block) {
 
 void *kl_arena_alloc(kl_arena *arena, size_t nbytes) {
   nbytes = (nbytes + 7) & ~(size_t)7;
-  if ((size_t)(arena->end - arena->next) < nbytes) {
+  if (!arena->blocks || (size_t)(arena->end - arena->next) < nbytes) {
     size_t capacity = arena->blocks ? arena->blocks->nbytes * 2 : FIRST_BLOCK;
     if (capacity > LARGEST_BLOCK) capacity = LARGEST_BLOCK;
     if (capacity < nbytes) capacity = nbytes;
