@@ -249,6 +249,8 @@ START_TEST(each_broken_rule_is_found) {
       {"cols {" LOAD("v0", "b0") "v1 = index.i64 d0 v2 = add.f32 v0, v1 }", "do not go together"},
       {"cols {" LOAD("v0", "b0") "v1 = select.f32 v0, v0, v0 }", "does not take operands"},
       {"cols {" LOAD("v0", "b0") "v1 = bitcast.f64 v0 }", "sizes of its dtypes differ"},
+      {"row { v0 = scalar.u8 s0 v1 = bitcast.bool v0 }", "neither 0 nor 1"},
+      {"row { v0 = scalar.i32 s0 v1 = int.i64 i0 v2 = shl.i32 v0, v1 }", "do not go together"},
       {"cols { v0 = load.f16 b4 [i2; any, one] v1 = add.f16 v0, v0 }", "does not take operands"},
       {"cols { v0 = load.f16 b4 [i2; any, one] v1 = reduce_max.f16 v0 }", "does not take operands"},
       {"cols { v0 = load.f16 b4 [i2; any, one] store_add.f16 b4 [i2; any, one], v0 }",
