@@ -1,8 +1,8 @@
 /* Matrix products of kael against OpenBLAS, opened here, in one run with the same thread count.
  *
- * The two take turns of several rounds; medians over all rounds are printed. Between turns the
- * other's threads are given time to sleep, since both libraries' workers spin for a while after
- * their last task. OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset first, so that the peer chooses
+ * The two take turns of several rounds; medians over all rounds are printed. After a turn
+ * OpenBLAS's threads are given time to sleep: they spin for a tenth of a second after their last
+ * task, on CPUs that kael's would use. OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset first, so that the peer chooses
  * by itself. Usage: bench_matmul [threads] [f64]
  */
 #include <dlfcn.h>
@@ -122,9 +122,12 @@ static void take_turn(void (*call)(const operands *), const operands *o, int rep
   }
 }
 
-static void let_threads_sleep(void) {
+static void take_turns(const operands *o, int repeats, double *ours, double *theirs) {
+  take_turn(call_kael, o, repeats, ours);
   kl_threads_shutdown();
-  nanosleep(&(struct timespec){.tv_nsec = 60000000}, NULL);
+  if (!sgemm) return;
+  take_turn(call_peer, o, repeats, theirs);
+  nanosleep(&(struct timespec){.tv_nsec = 150000000}, NULL);
 }
 
 static void run_shape(shape s) {
@@ -133,12 +136,8 @@ static void run_shape(shape s) {
   double flop = 2.0 * s.m * s.n * s.k;
   int repeats = (int)(2e6 / flop) + 1; /* a round lasts at least some ten microseconds */
   double ours[TURNS * ROUNDS], theirs[TURNS * ROUNDS];
-  for (int turn = 0; turn < TURNS; turn++) {
-    let_threads_sleep();
-    take_turn(call_kael, &o, repeats, ours + turn * ROUNDS);
-    let_threads_sleep();
-    if (sgemm) take_turn(call_peer, &o, repeats, theirs + turn * ROUNDS);
-  }
+  for (int turn = 0; turn < TURNS; turn++)
+    take_turns(&o, repeats, ours + turn * ROUNDS, theirs + turn * ROUNDS);
   double t = median(ours, TURNS * ROUNDS);
   printf("%5d %5d %7d  %-3s %10.2f us %7.1f", s.m, s.n, s.k, s.b_transposed ? "B'" : "B", t * 1e-3,
          flop / t);
