@@ -24,7 +24,8 @@ static kl_status parse_node_number(parser *p, uint32_t *out_number) {
 
 /* 2, 3, 4 up to the token `stop`, appended to `values`. */
 static kl_status parse_list(parser *p, const char *stop, int64_t *values, uint8_t *count) {
-  for (bool first = true; !kl_scan_is(&p->scan, stop) && !kl_scan_is(&p->scan, "|"); first = false) {
+  for (bool first = true; !kl_scan_is(&p->scan, stop) && !kl_scan_is(&p->scan, "|");
+       first = false) {
     if (!first) KL_TRY(kl_scan_expect(&p->scan, ","));
     if (*count == KL_MAX_RANK) return kl_scan_fail(&p->scan, "no more dims");
     KL_TRY(kl_scan_int(&p->scan, "a number", &values[*count]));
@@ -123,7 +124,8 @@ static kl_status parse_rest(parser *p, kl_node *node) {
   return parse_flags(p, node);
 }
 
-/* Elements of the node's memory; 0 where the product has no 64-bit value (the verifier rejects it). */
+/* Elements of the node's memory; 0 where the product has no 64-bit value (the verifier rejects it).
+ */
 static int64_t count_elems(const kl_graph *graph, const kl_node *node) {
   if (node->op == KL_OP_LEAF)
     return node->attr < graph->leaves.count ? graph->leaves.data[node->attr].numel : 0;
@@ -161,7 +163,8 @@ static kl_status parse_node(parser *p) {
   kl_dtype dtype;
   kl_scan at = p->scan;
   KL_TRY(parse_node_number(p, &number));
-  if (number < p->graph.nodes.count) return kl_scan_fail(&at, "a node number above those before it");
+  if (number < p->graph.nodes.count)
+    return kl_scan_fail(&at, "a node number above those before it");
   KL_TRY(kl_scan_expect(&p->scan, "="));
   KL_TRY(parse_op(p, &op, &dtype));
   if (op != KL_OP_LEAF || kl_scan_is(&p->scan, "["))

@@ -20,7 +20,8 @@ static void print_list(const int64_t *values, unsigned first, unsigned end, kl_t
 
 /* [2, 3 | 4] */
 static void print_dims(const kl_node *node, kl_text *out) {
-  unsigned n_kept = node->n_dims - (node->n_reduced < node->n_dims ? node->n_reduced : node->n_dims);
+  unsigned n_kept =
+      node->n_dims - (node->n_reduced < node->n_dims ? node->n_reduced : node->n_dims);
   kl_text_add(out, " [");
   print_list(node->dims, 0, n_kept, out);
   if (node->n_reduced) {
@@ -86,7 +87,8 @@ kl_status kl_graph_print(const kl_graph *graph, kl_text *out) {
   for (uint32_t i = 0; i < graph->leaves.count; i++) {
     const kl_leaf *leaf = &graph->leaves.data[i];
     kl_text_add(out, "  leaf l%" PRIu32 " %s %" PRId64 "%s%s\n", i, dtype_name(leaf->dtype),
-                leaf->numel, leaf->reusable ? " reusable" : "", leaf->may_alias ? " may_alias" : "");
+                leaf->numel, leaf->reusable ? " reusable" : "",
+                leaf->may_alias ? " may_alias" : "");
   }
   for (uint32_t i = 0; i < graph->nodes.count; i++)
     if (!(graph->nodes.data[i].flags & KL_NODE_DEAD)) print_node(i, &graph->nodes.data[i], out);

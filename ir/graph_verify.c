@@ -47,17 +47,21 @@ static bool has_index(const kl_node *node) {
 static bool n_reduced_fits(const kl_node *node) {
   if (kl_op_is_reduce(node->op)) return node->n_reduced <= node->n_dims;
   switch (node->op) {
-    case KL_OP_MATMUL: return node->n_reduced == 1 && node->n_dims >= 3;
+    case KL_OP_MATMUL:
+      return node->n_reduced == 1 && node->n_dims >= 3;
     case KL_OP_SCATTER:
-    case KL_OP_SCATTER_ADD: return node->n_reduced == 1 && node->n_dims >= 1;
-    default: return node->n_reduced == 0;
+    case KL_OP_SCATTER_ADD:
+      return node->n_reduced == 1 && node->n_dims >= 1;
+    default:
+      return node->n_reduced == 0;
   }
 }
 
 static kl_status check_dims(const kl_graph *graph, const kl_node *node) {
   int64_t n_points = 1, n_kept = 1;
   if (node->n_dims > KL_MAX_RANK) return fail_node(graph, node, "it has too many dims");
-  if (!n_reduced_fits(node)) return fail_node(graph, node, "the number of reduced dims does not fit");
+  if (!n_reduced_fits(node))
+    return fail_node(graph, node, "the number of reduced dims does not fit");
   for (int d = 0; d < node->n_dims; d++) {
     if (node->dims[d] < 0) return fail_node(graph, node, "a dim is negative");
     if (d == node->n_dims - node->n_reduced) n_kept = n_points;
@@ -73,7 +77,8 @@ static kl_status check_dims(const kl_graph *graph, const kl_node *node) {
 /* ------------------------------------------------------------------ operands */
 
 static bool must_be_node(const kl_node *node, int a) {
-  return node->op == KL_OP_MATMUL || (a == 0 && (node->op == KL_OP_GATHER || kl_op_is_write(node->op)));
+  return node->op == KL_OP_MATMUL ||
+         (a == 0 && (node->op == KL_OP_GATHER || kl_op_is_write(node->op)));
 }
 
 static kl_status check_scalar_operand(const kl_graph *graph, const kl_node *node, int a) {
@@ -128,8 +133,8 @@ static kl_status check_operands(const kl_graph *graph, const kl_node *node) {
   for (int a = 0; a < node->n_operands; a++) {
     const kl_operand *operand = &node->operands[a];
     KL_TRY(check_operand(graph, node, a));
-    dtypes[a] = (kl_dtype)(operand->node < 0 ? operand->dtype
-                                             : graph->nodes.data[operand->node].dtype);
+    dtypes[a] =
+        (kl_dtype)(operand->node < 0 ? operand->dtype : graph->nodes.data[operand->node].dtype);
   }
   const char *fault = kl_op_dtype_fault((kl_op)node->op, (kl_dtype)node->dtype, dtypes);
   return fault ? fail_node(graph, node, fault) : KL_OK;
@@ -200,7 +205,8 @@ static kl_status check_node(const kl_graph *graph, const kl_node *node) {
 kl_status kl_graph_verify(const kl_graph *graph) {
   for (uint32_t i = 0; i < graph->leaves.count; i++)
     if (graph->leaves.data[i].dtype >= KL_DTYPE_COUNT || graph->leaves.data[i].numel < 0)
-      return kl_fail(KL_ERR_INTERNAL, "graph leaf l%" PRIu32 ": its dtype or numel is impossible", i);
+      return kl_fail(KL_ERR_INTERNAL, "graph leaf l%" PRIu32 ": its dtype or numel is impossible",
+                     i);
   for (uint32_t i = 0; i < graph->nodes.count; i++) {
     const kl_node *node = &graph->nodes.data[i];
     if (!(node->flags & KL_NODE_DEAD)) KL_TRY(check_node(graph, node));

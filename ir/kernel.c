@@ -59,7 +59,9 @@ static void key_instr(const kl_section *section, uint32_t id, kl_text *out) {
       kl_text_varint(out, instr->arg[instr->op == KL_OP_REPEAT]);
       break;
     case KL_OP_INT:
-    case KL_OP_INDEX: kl_text_varint(out, instr->attr); break;
+    case KL_OP_INDEX:
+      kl_text_varint(out, instr->attr);
+      break;
     case KL_OP_NEXT:
       key_value(id, instr->attr, out);
       key_value(id, instr->arg[0], out);
@@ -94,9 +96,8 @@ kl_status kl_kernel_key(const kl_kernel *kernel, kl_text *out) {
   kl_text_varint(out, kernel->bufs.count);
   for (uint32_t b = 0; b < kernel->bufs.count; b++) {
     const kl_kernel_buf *buf = &kernel->bufs.data[b];
-    unsigned flags = buf->kind == KL_BUF_SCRATCH
-                         ? 1u
-                         : 2u * buf->read + 4u * buf->written + 8u * buf->noalias;
+    unsigned flags =
+        buf->kind == KL_BUF_SCRATCH ? 1u : 2u * buf->read + 4u * buf->written + 8u * buf->noalias;
     kl_text_varint(out, buf->dtype);
     kl_text_varint(out, flags);
   }

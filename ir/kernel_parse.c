@@ -11,8 +11,8 @@
 #include "ir/support/text.h"
 
 enum {
-  MAX_SLOTS = 1 << 24,  /* ints, scalars */
-  MAX_ITEMS = 65535,    /* bufs, sections, loops: what 16-bit fields can count */
+  MAX_SLOTS = 1 << 24, /* ints, scalars */
+  MAX_ITEMS = 65535,   /* bufs, sections, loops: what 16-bit fields can count */
   MAX_VALUE = 1 << 24,
 };
 
@@ -103,7 +103,8 @@ static kl_status parse_step(parser *p, kl_instr *instr) {
 
 static kl_status parse_rest(parser *p, kl_instr *instr) {
   switch (instr->op) {
-    case KL_OP_LOAD: return parse_access(p, &instr->attr, &instr->arg[0]);
+    case KL_OP_LOAD:
+      return parse_access(p, &instr->attr, &instr->arg[0]);
     case KL_OP_STORE:
     case KL_OP_STORE_ADD:
       KL_TRY(parse_access(p, &instr->attr, &instr->arg[1]));
@@ -112,13 +113,16 @@ static kl_status parse_rest(parser *p, kl_instr *instr) {
     case KL_OP_SCALAR:
       KL_TRY(kl_scan_numbered(&p->scan, 's', "a scalar slot", MAX_SLOTS, &instr->attr));
       return parse_step(p, instr);
-    case KL_OP_INT: return parse_int_slot(p, &instr->attr);
-    case KL_OP_INDEX: return kl_scan_numbered(&p->scan, 'd', "a dim", KL_MAX_RANK, &instr->attr);
+    case KL_OP_INT:
+      return parse_int_slot(p, &instr->attr);
+    case KL_OP_INDEX:
+      return kl_scan_numbered(&p->scan, 'd', "a dim", KL_MAX_RANK, &instr->attr);
     case KL_OP_NEXT:
       KL_TRY(parse_value(p, &instr->attr));
       KL_TRY(kl_scan_expect(&p->scan, ","));
       return parse_operands(p, instr, 1);
-    default: return parse_operands(p, instr, kl_op_table[instr->op].arity);
+    default:
+      return parse_operands(p, instr, kl_op_table[instr->op].arity);
   }
 }
 

@@ -48,7 +48,9 @@ static void print_operands(const kl_instr *instr, int first, int end, kl_text *o
 /* What stands after the name of the operation. */
 static void print_rest(const kl_section *section, const kl_instr *instr, kl_text *out) {
   switch (instr->op) {
-    case KL_OP_LOAD: print_access(section, instr->attr, instr->arg[0], out); break;
+    case KL_OP_LOAD:
+      print_access(section, instr->attr, instr->arg[0], out);
+      break;
     case KL_OP_STORE:
     case KL_OP_STORE_ADD:
       print_access(section, instr->attr, instr->arg[1], out);
@@ -59,13 +61,18 @@ static void print_rest(const kl_section *section, const kl_instr *instr, kl_text
       kl_text_add(out, " s%u", instr->attr);
       if (instr->arg[0] != 0) kl_text_add(out, " step %u", instr->arg[0]);
       break;
-    case KL_OP_INT: kl_text_add(out, " i%u", instr->attr); break;
-    case KL_OP_INDEX: kl_text_add(out, " d%u", instr->attr); break;
+    case KL_OP_INT:
+      kl_text_add(out, " i%u", instr->attr);
+      break;
+    case KL_OP_INDEX:
+      kl_text_add(out, " d%u", instr->attr);
+      break;
     case KL_OP_NEXT:
       kl_text_add(out, " v%u,", instr->attr);
       print_operands(instr, 0, 1, out);
       break;
-    default: print_operands(instr, 0, kl_op_table[instr->op].arity, out);
+    default:
+      print_operands(instr, 0, kl_op_table[instr->op].arity, out);
   }
 }
 
@@ -86,7 +93,8 @@ static int print_instr(const kl_section *section, uint32_t id, int depth, kl_tex
     kl_text_add(out, "repeat i%u carries %u {\n", instr->attr, instr->arg[1]);
     return depth + 1;
   }
-  bool has_value = instr->op != KL_OP_STORE && instr->op != KL_OP_STORE_ADD && instr->op != KL_OP_NEXT;
+  bool has_value =
+      instr->op != KL_OP_STORE && instr->op != KL_OP_STORE_ADD && instr->op != KL_OP_NEXT;
   if (has_value) kl_text_add(out, "v%u = ", id);
   kl_text_add(out, "%s.%s", kl_op_table[instr->op].text,
               instr->dtype < KL_DTYPE_COUNT ? kl_dtype_name((kl_dtype)instr->dtype) : "bad_dtype");

@@ -19,10 +19,10 @@ typedef struct checker {
   const kl_kernel *kernel;
   const kl_section *section;
   uint32_t section_id;
-  value_info *values;      /* one an instruction */
-  uint32_t *buf_stores;    /* for each buf: 1 + the loop that stores to it, in this section; 0: none */
-  uint32_t loop;           /* where we are */
-  uint32_t repeat;         /* the REPEAT we are in, or KL_NO_VALUE */
+  value_info *values;   /* one an instruction */
+  uint32_t *buf_stores; /* for each buf: 1 + the loop that stores to it, in this section; 0: none */
+  uint32_t loop;        /* where we are */
+  uint32_t repeat;      /* the REPEAT we are in, or KL_NO_VALUE */
   uint32_t n_carries, n_nexts;
   bool has_scratch;
 } checker;
@@ -43,7 +43,9 @@ static bool slots_fit(uint64_t first, uint64_t count, uint32_t n_slots) {
   return first + count <= n_slots;
 }
 
-static const kl_instr *instr_at(const checker *c, uint32_t id) { return &c->section->instrs.data[id]; }
+static const kl_instr *instr_at(const checker *c, uint32_t id) {
+  return &c->section->instrs.data[id];
+}
 
 /* Whether the value exists and may be used here. */
 static kl_status check_visible(const checker *c, uint32_t user, uint32_t value) {
@@ -167,7 +169,8 @@ static kl_status check_store(const checker *c, uint32_t id) {
 static kl_status check_repeat(checker *c, uint32_t id) {
   const kl_instr *instr = instr_at(c, id);
   if (c->repeat != KL_NO_VALUE) return fail_at(c, id, "repeats do not nest");
-  if (!slots_fit(instr->attr, 1, c->kernel->n_ints)) return fail_at(c, id, "its int slot does not exist");
+  if (!slots_fit(instr->attr, 1, c->kernel->n_ints))
+    return fail_at(c, id, "its int slot does not exist");
   if (instr->arg[0] != KL_NO_VALUE || instr->arg[2] != KL_NO_VALUE)
     return fail_at(c, id, "it has too many operands");
   c->repeat = id;
@@ -239,7 +242,8 @@ static kl_status check_instr(checker *c, uint32_t id) {
       kl_op_is_write(instr->op))
     return fail_at(c, id, "it is no operation of kernels");
   bool structural = instr->op == KL_OP_REPEAT || instr->op == KL_OP_END;
-  if (!structural && instr->dtype >= KL_DTYPE_COUNT) return fail_at(c, id, "its dtype does not exist");
+  if (!structural && instr->dtype >= KL_DTYPE_COUNT)
+    return fail_at(c, id, "its dtype does not exist");
   if (c->n_nexts && instr->op != KL_OP_NEXT && instr->op != KL_OP_END && c->repeat != KL_NO_VALUE)
     return fail_at(c, id, "it stands after the first next of a repeat");
   c->values[id] = (value_info){
@@ -249,20 +253,29 @@ static kl_status check_instr(checker *c, uint32_t id) {
       .is_row = c->section->loops.data[c->loop].kind == KL_LOOP_ROW,
   };
   switch (instr->op) {
-    case KL_OP_LOAD: return check_load(c, id);
+    case KL_OP_LOAD:
+      return check_load(c, id);
     case KL_OP_STORE:
-    case KL_OP_STORE_ADD: return check_store(c, id);
-    case KL_OP_SCALAR: return check_scalar(c, id);
+    case KL_OP_STORE_ADD:
+      return check_store(c, id);
+    case KL_OP_SCALAR:
+      return check_scalar(c, id);
     case KL_OP_INT:
       if (!slots_fit(instr->attr, 1, c->kernel->n_ints))
         return fail_at(c, id, "its int slot does not exist");
       return check_plain(c, id);
-    case KL_OP_REPEAT: return check_repeat(c, id);
-    case KL_OP_CARRY: return check_carry(c, id);
-    case KL_OP_NEXT: return check_next(c, id);
-    case KL_OP_END: return check_end(c, id);
-    case KL_OP_INDEX: return check_index(c, id);
-    default: return kl_op_is_reduce(instr->op) ? check_reduce(c, id) : check_plain(c, id);
+    case KL_OP_REPEAT:
+      return check_repeat(c, id);
+    case KL_OP_CARRY:
+      return check_carry(c, id);
+    case KL_OP_NEXT:
+      return check_next(c, id);
+    case KL_OP_END:
+      return check_end(c, id);
+    case KL_OP_INDEX:
+      return check_index(c, id);
+    default:
+      return kl_op_is_reduce(instr->op) ? check_reduce(c, id) : check_plain(c, id);
   }
 }
 
@@ -338,7 +351,8 @@ static kl_status check_split_phases(const checker *c) {
     for (; p == 0 && at < phase->first_loop && section->loops.data[at].kind == KL_LOOP_ROW; at++)
       if (loop_has(section, at, is_store))
         return fail_section(c, "a row loop that stores is in no phase");
-    if (phase->first_loop != at) return fail_section(c, "the phases do not take the loops in order");
+    if (phase->first_loop != at)
+      return fail_section(c, "the phases do not take the loops in order");
     KL_TRY(phase->kind == KL_PHASE_COLS ? check_cols_phase(c, p) : check_combine_phase(c, p));
     at = phase->end_loop;
   }

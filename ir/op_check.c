@@ -11,30 +11,42 @@ static bool moves_only(kl_op op) {
     case KL_OP_STORE:
     case KL_OP_GATHER:
     case KL_OP_WRITE_VIEW:
-    case KL_OP_SCATTER: return true;
-    default: return false;
+    case KL_OP_SCATTER:
+      return true;
+    default:
+      return false;
   }
 }
 
 /* Operand `a` > 0, given operands 0 and 1. */
 static bool operand_fits(kl_op op, int a, const kl_dtype *operands) {
   switch (op) {
-    case KL_OP_SELECT: return operands[a] == operands[1];
-    case KL_OP_GATHER: return operands[a] == KL_I64;
+    case KL_OP_SELECT:
+      return operands[a] == operands[1];
+    case KL_OP_GATHER:
+      return operands[a] == KL_I64;
     case KL_OP_SCATTER:
-    case KL_OP_SCATTER_ADD: return operands[a] == (a == 2 ? KL_I64 : operands[0]);
-    default: return operands[a] == operands[0];
+    case KL_OP_SCATTER_ADD:
+      return operands[a] == (a == 2 ? KL_I64 : operands[0]);
+    default:
+      return operands[a] == operands[0];
   }
 }
 
 static bool result_fits(kl_op op, kl_dtype result, const kl_dtype *operands) {
   switch (kl_op_table[op].result) {
-    case KL_RESULT_SAME: return result == operands[0];
-    case KL_RESULT_SECOND: return result == operands[1];
-    case KL_RESULT_BOOL: return result == KL_BOOL;
-    case KL_RESULT_I64: return result == KL_I64;
-    case KL_RESULT_I32: return result == KL_I32;
-    default: return true;
+    case KL_RESULT_SAME:
+      return result == operands[0];
+    case KL_RESULT_SECOND:
+      return result == operands[1];
+    case KL_RESULT_BOOL:
+      return result == KL_BOOL;
+    case KL_RESULT_I64:
+      return result == KL_I64;
+    case KL_RESULT_I32:
+      return result == KL_I32;
+    default:
+      return true;
   }
 }
 

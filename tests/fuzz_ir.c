@@ -121,9 +121,7 @@ static size_t splice(char *text, size_t nbytes, size_t at, size_t n, const char 
   return nbytes - n + by_n;
 }
 
-static bool is_word(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '_';
-}
+static bool is_word(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '_'; }
 
 /* A word somewhere, as [at, at + n). */
 static size_t find_word(const char *text, size_t nbytes, size_t *n) {
@@ -135,11 +133,49 @@ static size_t find_word(const char *text, size_t nbytes, size_t *n) {
 }
 
 static size_t mutate(char *text, size_t nbytes) {
-  static const char *const words[] = {
-      "0", "1", "2", "17", "65535", "65536", "16777216", "4294967295", "9223372036854775807", "-1",
-      "-9223372036854775808", "f16", "i64", "bool", "zero", "one", "any", "row", "cols", "seq", "none",
-      "repeat", "}", "{", "store", "load", "carry", "next", "reduce_sum", "select", "phase", "v0",
-      "v3", "b1", "i0", "s0", "n0", "n1", "keep", "scratch", "write", "at v0", "step 1"};
+  static const char *const words[] = {"0",
+                                      "1",
+                                      "2",
+                                      "17",
+                                      "65535",
+                                      "65536",
+                                      "16777216",
+                                      "4294967295",
+                                      "9223372036854775807",
+                                      "-1",
+                                      "-9223372036854775808",
+                                      "f16",
+                                      "i64",
+                                      "bool",
+                                      "zero",
+                                      "one",
+                                      "any",
+                                      "row",
+                                      "cols",
+                                      "seq",
+                                      "none",
+                                      "repeat",
+                                      "}",
+                                      "{",
+                                      "store",
+                                      "load",
+                                      "carry",
+                                      "next",
+                                      "reduce_sum",
+                                      "select",
+                                      "phase",
+                                      "v0",
+                                      "v3",
+                                      "b1",
+                                      "i0",
+                                      "s0",
+                                      "n0",
+                                      "n1",
+                                      "keep",
+                                      "scratch",
+                                      "write",
+                                      "at v0",
+                                      "step 1"};
   const size_t n_words = sizeof words / sizeof *words;
   size_t n, at = find_word(text, nbytes, &n), other_n;
   switch (pick(6)) {
@@ -159,8 +195,10 @@ static size_t mutate(char *text, size_t nbytes) {
       const size_t rest = seeds[seed].nbytes - from;
       return splice(text, nbytes, at, 0, seeds[seed].text + from, pick(rest < 200 ? rest : 200));
     }
-    case 3: return splice(text, nbytes, at, pick(nbytes - at < 80 ? nbytes - at : 80), "", 0);
-    case 4: return splice(text, nbytes, at, n, "", 0);
+    case 3:
+      return splice(text, nbytes, at, pick(nbytes - at < 80 ? nbytes - at : 80), "", 0);
+    case 4:
+      return splice(text, nbytes, at, n, "", 0);
     default:
       if (nbytes) text[pick(nbytes)] = (char)pick(256);
       return nbytes;
@@ -187,7 +225,8 @@ int main(int argc, char **argv) {
     for (size_t n = 1 + pick(3); n > 0; n--) nbytes = mutate(text, nbytes);
     LLVMFuzzerTestOneInput((const uint8_t *)text, nbytes);
   }
-  printf("%llu inputs, %llu of them parsed\n", (unsigned long long)count, (unsigned long long)n_parsed);
+  printf("%llu inputs, %llu of them parsed\n", (unsigned long long)count,
+         (unsigned long long)n_parsed);
   /* A mutator that breaks nearly every text would test the first error only. */
   return n_parsed * 20 > count ? 0 : 1;
 }

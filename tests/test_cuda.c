@@ -70,11 +70,13 @@ static bool find_nvrtc(nvrtc *out) {
          out->ptx_size && out->destroy;
 }
 
-/* To machine code, or (much faster) to PTX only. Warnings count: the unit comes from us, and so does
- * what they warn of. */
-static void assert_compiles(const nvrtc *rtc, const char *name, const char *text, bool to_machine_code) {
+/* To machine code, or (much faster) to PTX only. Warnings count: the unit comes from us, and so
+ * does what they warn of. */
+static void assert_compiles(const nvrtc *rtc, const char *name, const char *text,
+                            bool to_machine_code) {
   const char *const flags[] = {
-      to_machine_code ? "--gpu-architecture=sm_90" : "--gpu-architecture=compute_90", "--fmad=false"};
+      to_machine_code ? "--gpu-architecture=sm_90" : "--gpu-architecture=compute_90",
+      "--fmad=false"};
   static char log[1 << 20];
   void *program = NULL;
   log[0] = '\0';
@@ -164,7 +166,8 @@ END_TEST
 
 /* Every reduction of every dtype, in each way of running it. */
 START_TEST(every_reduction_of_every_dtype_compiles) {
-  static const char *const ends[] = {"vector=cols %s phase rows } }", "vector=rows %s phase rows } }",
+  static const char *const ends[] = {"vector=cols %s phase rows } }",
+                                     "vector=rows %s phase rows } }",
                                      "vector=cols %s phase cols 0..1 phase combine 1..2 } }"};
   nvrtc rtc;
   if (!find_nvrtc(&rtc)) KL_TEST_SKIP("NVRTC is not installed");
@@ -237,7 +240,8 @@ END_TEST
 START_TEST(many_arguments_go_by_address) {
   static const char form[] =
       "kernel ints=%d scalars=0 { buf b0 f32 read write\n"
-      "section rows=0 dims=1 extents=i0 vector=cols { cols { v0 = load.f32 b0 [i1; one] v1 = neg.f32 v0\n"
+      "section rows=0 dims=1 extents=i0 vector=cols { cols { v0 = load.f32 b0 [i1; one] v1 = "
+      "neg.f32 v0\n"
       "store.f32 b0 [i1; one], v1 } phase cols } }";
   static const int n_ints[] = {494, 495};
   nvrtc rtc;
@@ -256,7 +260,8 @@ START_TEST(many_arguments_go_by_address) {
 END_TEST
 
 START_TEST(a_kernel_without_schedule_is_refused) {
-  static const char text[] = "kernel ints=1 scalars=0 { section rows=0 dims=1 extents=i0 vector=cols { } }";
+  static const char text[] =
+      "kernel ints=1 scalars=0 { section rows=0 dims=1 extents=i0 vector=cols { } }";
   kl_kernel kernel;
   kl_text out = {0};
   ck_assert_int_eq(kl_kernel_parse(text, sizeof text - 1, &kernel), KL_OK);

@@ -20,7 +20,8 @@ static const char every_form[] =
     "  n3 = write_view.f32 [2] n0, n2 (0; 1) into (1; 3) keep home=l0\n"
     "  n7 = leaf.i64 l1\n"
     "  n8 = gather.f32 [4, 3] n0 (0; 0, 1), n7 (3; -1, 0) index=3 of 2 keep\n"
-    "  n9 = scatter_add.f32 [3 | 4] n1, n8 (0; 1, 3), n7 (0; 0, 1) into (0; 1, 0) index=3 of 2 keep\n"
+    "  n9 = scatter_add.f32 [3 | 4] n1, n8 (0; 1, 3), n7 (0; 0, 1) into (0; 1, 0) index=3 of 2 "
+    "keep\n"
     "  n10 = index.i64 [2, 3] d1 keep\n"
     "  n11 = leaf.f32 l2\n"
     "  n12 = matmul.f32 [2, 2, 2 | 3] n0 (0; 0, 3, 0, 1), n11 (0; 6, 0, 1, 2) keep\n"
@@ -29,7 +30,8 @@ static const char every_form[] =
     "}\n";
 
 static void parse(const char *text, kl_graph *out) {
-  ck_assert_msg(kl_graph_parse(text, strlen(text), out) == KL_OK, "%s\n%s", kl_error_message(), text);
+  ck_assert_msg(kl_graph_parse(text, strlen(text), out) == KL_OK, "%s\n%s", kl_error_message(),
+                text);
 }
 
 START_TEST(a_printed_graph_reads_back_to_the_same_text) {
@@ -123,8 +125,10 @@ START_TEST(each_broken_rule_is_found) {
       {"n2 = reduce_sum.f32 [| 7] n0 (0; 1)", "reads outside"},
       {"n2 = neg.f32 [2 | 3] n0 (0; 1, 0)", "number of reduced dims"},
       {"n2 = matmul.f32 [2, 2] n0 (0; 1, 0), n0 (0; 0, 1)", "number of reduced dims"},
-      {"n2 = matmul.f32 [2, 2 | 2] n0 (0; 2, 1, 1), n0 (0; 0, 1, 2)", "a dim that it does not have"},
-      {"n2 = matmul.f32 [2, 2 | 2] n0 (0; 2, 0, 1), n0 (0; 1, 1, 2)", "a dim that it does not have"},
+      {"n2 = matmul.f32 [2, 2 | 2] n0 (0; 2, 1, 1), n0 (0; 0, 1, 2)",
+       "a dim that it does not have"},
+      {"n2 = matmul.f32 [2, 2 | 2] n0 (0; 2, 0, 1), n0 (0; 1, 1, 2)",
+       "a dim that it does not have"},
       {"n2 = matmul.f32 [2, 2 | 2] n0 (0; 2, 0, 1), s0.f32", "cannot be a scalar"},
       {"n2 = index.i64 [2] d1", "no such dim"},
       {"n2 = add.f32 [2] n0 (0; 1), n1 (0; 1)", "do not go together"},
@@ -152,8 +156,9 @@ START_TEST(each_broken_rule_is_found) {
              cases[i].body);
     parse(text, &graph);
     ck_assert_msg(kl_graph_verify(&graph) == KL_ERR_INTERNAL, "accepted: %s", cases[i].body);
-    ck_assert_msg(strstr(kl_error_message(), cases[i].message) != NULL, "'%s' instead of '%s' for %s",
-                  kl_error_message(), cases[i].message, cases[i].body);
+    ck_assert_msg(strstr(kl_error_message(), cases[i].message) != NULL,
+                  "'%s' instead of '%s' for %s", kl_error_message(), cases[i].message,
+                  cases[i].body);
     kl_graph_finish(&graph);
   }
 }
@@ -166,15 +171,33 @@ START_TEST(impossible_fields_are_found) {
     parse(every_form, &graph);
     kl_node *nodes = graph.nodes.data;
     switch (fault) {
-      case 0: nodes[1].op = KL_OP_COUNT; break;
-      case 1: nodes[1].dtype = KL_DTYPE_COUNT; break;
-      case 2: nodes[1].n_operands = 1; break;
-      case 3: nodes[1].operands[0].node = 1; break;
-      case 4: nodes[1].operands[0].node = -2; break;
-      case 5: nodes[1].numel = 5; break;
-      case 6: nodes[3].numel = 5; break;
-      case 7: nodes[1].op = KL_OP_STORE; break;
-      case 8: graph.leaves.data[0].numel = -1; break;
+      case 0:
+        nodes[1].op = KL_OP_COUNT;
+        break;
+      case 1:
+        nodes[1].dtype = KL_DTYPE_COUNT;
+        break;
+      case 2:
+        nodes[1].n_operands = 1;
+        break;
+      case 3:
+        nodes[1].operands[0].node = 1;
+        break;
+      case 4:
+        nodes[1].operands[0].node = -2;
+        break;
+      case 5:
+        nodes[1].numel = 5;
+        break;
+      case 6:
+        nodes[3].numel = 5;
+        break;
+      case 7:
+        nodes[1].op = KL_OP_STORE;
+        break;
+      case 8:
+        graph.leaves.data[0].numel = -1;
+        break;
     }
     ck_assert_msg(kl_graph_verify(&graph) == KL_ERR_INTERNAL, "fault %d was accepted", fault);
     ck_assert_int_eq(kl_graph_print(&graph, &out), KL_OK);

@@ -102,7 +102,8 @@ static const char *const texts[] = {softmax, split_mean, repeat_and_scatter,
                                     "kernel ints=0 scalars=0 {\n}\n"};
 
 static void parse(const char *text, kl_kernel *out) {
-  ck_assert_msg(kl_kernel_parse(text, strlen(text), out) == KL_OK, "%s\n%s", kl_error_message(), text);
+  ck_assert_msg(kl_kernel_parse(text, strlen(text), out) == KL_OK, "%s\n%s", kl_error_message(),
+                text);
 }
 
 START_TEST(a_printed_kernel_reads_back_to_the_same_text) {
@@ -158,9 +159,10 @@ START_TEST(the_parser_fills_every_field) {
 END_TEST
 
 START_TEST(value_numbers_may_have_gaps_and_are_given_anew) {
-  static const char text[] = "kernel ints=3 scalars=0 { buf b0 f32 read write // in place\n"
-                             "section rows=0 dims=1 extents=i0 vector=cols { cols {\n"
-                             "v7=load.f32 b0[i1;one] v100=neg . f32 v7 store.f32 b0[i1;one],v100 } } }";
+  static const char text[] =
+      "kernel ints=3 scalars=0 { buf b0 f32 read write // in place\n"
+      "section rows=0 dims=1 extents=i0 vector=cols { cols {\n"
+      "v7=load.f32 b0[i1;one] v100=neg . f32 v7 store.f32 b0[i1;one],v100 } } }";
   kl_kernel kernel;
   kl_text out = {0};
   parse(text, &kernel);
@@ -182,7 +184,8 @@ START_TEST(parse_errors_say_where_and_what_was_expected) {
       {"kernel\n  ints=x", "2:8: expected ints (a number up to 16777216), found 'x'"},
       {"kernel ints=99999999999999999999999 scalars=0 {}", "1:13: expected ints"},
       {"kernel ints=0 scalars=0 {} 7", "1:28: expected the end of the text, found '7'"},
-      {"kernel ints=0 scalars=0 {\n  buf b1 f32", "2:7: expected buffers numbered in order, found 'b1'"},
+      {"kernel ints=0 scalars=0 {\n  buf b1 f32",
+       "2:7: expected buffers numbered in order, found 'b1'"},
       {"kernel ints=0 scalars=0 { buf b0 f31 }", "1:34: expected a dtype, found 'f31'"},
       {"kernel ints=0 scalars=0 { \001 }", "1:27: expected '}', found '?'"},
       {HEAD "section rows=17 dims=2", "3:14: expected rows (a number up to 16)"},
@@ -301,10 +304,11 @@ START_TEST(each_broken_rule_is_found) {
       {"row { v0 = load.f32 b0 [i2; any, zero] } cols { store.f32 b0 [i2; any, one], v0 }\n"
        "phase cols 1..2",
        "a later phase loads it again"},
-      {"cols {" LOAD("v0", "b3") "v1 = reduce_sum.f32 v0 }\n"
-       "row { v2 = load.f32 b0 [i2; any, zero] store.f32 b0 [i2; any, zero], v1 }\n"
-       "cols { store.f32 b1 [i2; any, one], v2 }\n"
-       "phase cols 0..1 phase combine 1..2 phase cols 2..3",
+      {"cols {" LOAD(
+           "v0", "b3") "v1 = reduce_sum.f32 v0 }\n"
+                       "row { v2 = load.f32 b0 [i2; any, zero] store.f32 b0 [i2; any, zero], v1 }\n"
+                       "cols { store.f32 b1 [i2; any, one], v2 }\n"
+                       "phase cols 0..1 phase combine 1..2 phase cols 2..3",
        "a later phase loads it again"},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
@@ -313,8 +317,9 @@ START_TEST(each_broken_rule_is_found) {
     wrap(cases[i].body, text, sizeof text);
     parse(text, &kernel);
     ck_assert_msg(kl_kernel_verify(&kernel) == KL_ERR_INTERNAL, "accepted: %s", cases[i].body);
-    ck_assert_msg(strstr(kl_error_message(), cases[i].message) != NULL, "'%s' instead of '%s' for %s",
-                  kl_error_message(), cases[i].message, cases[i].body);
+    ck_assert_msg(strstr(kl_error_message(), cases[i].message) != NULL,
+                  "'%s' instead of '%s' for %s", kl_error_message(), cases[i].message,
+                  cases[i].body);
     kl_kernel_finish(&kernel);
   }
 }
@@ -324,14 +329,16 @@ START_TEST(row_values_may_be_stored_over_once_no_phase_needs_them) {
   static const char *const bodies[] = {
       /* updated in place, in the phase that read it */
       "cols {" LOAD("v0", "b3") "v1 = reduce_sum.f32 v0 }\n"
-      "row { v2 = load.f32 b0 [i2; any, zero] v3 = add.f32 v1, v2 store.f32 b0 [i2; any, zero], v3 }\n"
+      "row { v2 = load.f32 b0 [i2; any, zero] v3 = add.f32 v1, v2 store.f32 b0 [i2; any, "
+      "zero], v3 }\n"
       "phase cols 0..1 phase combine 1..2",
       /* the store comes after the last use */
       "row { v0 = load.f32 b0 [i2; any, zero] }\n"
       "cols { store.f32 b1 [i2; any, one], v0 } cols { v2 = load.f32 b3 [i2; any, one]\n"
       "store.f32 b0 [i2; any, one], v2 } phase cols 1..2 phase cols 2..3",
       /* a rows phase computes nothing again */
-      "row { v0 = load.f32 b0 [i2; any, zero] } cols { store.f32 b0 [i2; any, one], v0 } phase rows"};
+      "row { v0 = load.f32 b0 [i2; any, zero] } cols { store.f32 b0 [i2; any, one], v0 } "
+      "phase rows"};
   for (size_t i = 0; i < COUNT(bodies); i++) {
     char text[2048];
     kl_kernel kernel;
@@ -350,17 +357,39 @@ START_TEST(impossible_fields_are_found) {
     parse(softmax, &kernel);
     kl_section *section = &kernel.sections.data[0];
     switch (fault) {
-      case 0: section->instrs.data[0].op = KL_OP_COUNT; break;
-      case 1: section->instrs.data[3].dtype = KL_DTYPE_COUNT; break;
-      case 2: section->instrs.data[3].arg[0] = KL_NO_VALUE; break;
-      case 3: section->instrs.data[7].arg[1] = 6; break;
-      case 4: section->loops.data[1].first = 1; break;
-      case 5: section->loops.data[3].end = 10; break;
-      case 6: section->n_reduces = 3; break;
-      case 7: section->n_dims = 17; break;
-      case 8: section->accesses.data[0].stride[1] = 3; break;
-      case 9: kernel.bufs.data[0].dtype = KL_DTYPE_COUNT; break;
-      case 10: section->accesses.data[0].dynamic = true; break;
+      case 0:
+        section->instrs.data[0].op = KL_OP_COUNT;
+        break;
+      case 1:
+        section->instrs.data[3].dtype = KL_DTYPE_COUNT;
+        break;
+      case 2:
+        section->instrs.data[3].arg[0] = KL_NO_VALUE;
+        break;
+      case 3:
+        section->instrs.data[7].arg[1] = 6;
+        break;
+      case 4:
+        section->loops.data[1].first = 1;
+        break;
+      case 5:
+        section->loops.data[3].end = 10;
+        break;
+      case 6:
+        section->n_reduces = 3;
+        break;
+      case 7:
+        section->n_dims = 17;
+        break;
+      case 8:
+        section->accesses.data[0].stride[1] = 3;
+        break;
+      case 9:
+        kernel.bufs.data[0].dtype = KL_DTYPE_COUNT;
+        break;
+      case 10:
+        section->accesses.data[0].dynamic = true;
+        break;
     }
     ck_assert_msg(kl_kernel_verify(&kernel) == KL_ERR_INTERNAL, "fault %d was accepted", fault);
     kl_text out = {0};
@@ -406,23 +435,57 @@ START_TEST(keys_differ_wherever_code_differs) {
     parse(repeat_and_scatter, &b);
     kl_section *first = &b.sections.data[0], *second = &b.sections.data[1];
     switch (change) {
-      case 0: first->instrs.data[1].attr = 2; break;
-      case 1: first->instrs.data[3].attr = 1; break;
-      case 2: first->instrs.data[3].arg[0] = 1; break;
-      case 3: first->instrs.data[4].op = KL_OP_SUB; break;
-      case 4: first->instrs.data[4].arg[1] = 2; break;
-      case 5: first->instrs.data[5].arg[0] = 3; break;
-      case 6: second->instrs.data[1].attr = 0; break;
-      case 7: second->instrs.data[2].attr = 8; break;
-      case 8: second->instrs.data[5].dtype = KL_F64; break;
-      case 9: second->instrs.data[8].arg[1] = 2; break;
-      case 10: second->accesses.data[0].stride[1] = KL_STRIDE_ONE; break;
-      case 11: second->accesses.data[0].ints_at = 7; break;
-      case 12: second->extents_at = 5; break;
-      case 13: second->loops.data[0].kind = KL_LOOP_COL; break;
-      case 14: b.bufs.data[0].noalias = false; break;
-      case 15: first->phases.data[0].kind = KL_PHASE_ROWS; break;
-      case 16: second->vector = KL_VECTOR_ROWS; break;
+      case 0:
+        first->instrs.data[1].attr = 2;
+        break;
+      case 1:
+        first->instrs.data[3].attr = 1;
+        break;
+      case 2:
+        first->instrs.data[3].arg[0] = 1;
+        break;
+      case 3:
+        first->instrs.data[4].op = KL_OP_SUB;
+        break;
+      case 4:
+        first->instrs.data[4].arg[1] = 2;
+        break;
+      case 5:
+        first->instrs.data[5].arg[0] = 3;
+        break;
+      case 6:
+        second->instrs.data[1].attr = 0;
+        break;
+      case 7:
+        second->instrs.data[2].attr = 8;
+        break;
+      case 8:
+        second->instrs.data[5].dtype = KL_F64;
+        break;
+      case 9:
+        second->instrs.data[8].arg[1] = 2;
+        break;
+      case 10:
+        second->accesses.data[0].stride[1] = KL_STRIDE_ONE;
+        break;
+      case 11:
+        second->accesses.data[0].ints_at = 7;
+        break;
+      case 12:
+        second->extents_at = 5;
+        break;
+      case 13:
+        second->loops.data[0].kind = KL_LOOP_COL;
+        break;
+      case 14:
+        b.bufs.data[0].noalias = false;
+        break;
+      case 15:
+        first->phases.data[0].kind = KL_PHASE_ROWS;
+        break;
+      case 16:
+        second->vector = KL_VECTOR_ROWS;
+        break;
     }
     ck_assert_msg(!keys_equal(&a, &b), "change %d is not in the key", change);
     kl_kernel_finish(&b);

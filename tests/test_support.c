@@ -187,8 +187,9 @@ START_TEST(scan_splits_names_numbers_and_characters) {
 END_TEST
 
 START_TEST(scan_reads_numbers_up_to_their_limits) {
-  static const char source[] = "18446744073709551615 18446744073709551616 -9223372036854775808 "
-                               "9223372036854775808 255 256 7";
+  static const char source[] =
+      "18446744073709551615 18446744073709551616 -9223372036854775808 "
+      "9223372036854775808 255 256 7";
   kl_scan scan;
   uint64_t value;
   int64_t number;

@@ -61,8 +61,7 @@ static void elementwise(kl_cuda_emit_state *e, const kl_instr *instr) {
   int token = instr->op == KL_OP_SELECT ? instr->dtype : from;
   kl_text_add(e->out, "kl_math_%s_%s", info->text, kl_cuda_token(token));
   if (converts) kl_text_add(e->out, "_%s", kl_cuda_token(instr->dtype));
-  for (int a = 0; a < info->arity; a++)
-    kl_text_add(e->out, "%sv%u", a ? ", " : "(", instr->arg[a]);
+  for (int a = 0; a < info->arity; a++) kl_text_add(e->out, "%sv%u", a ? ", " : "(", instr->arg[a]);
   kl_text_add(e->out, ")");
 }
 
@@ -71,14 +70,19 @@ static void value(kl_cuda_emit_state *e, uint32_t id) {
   const kl_instr *instr = &e->section->instrs.data[id];
   kl_text_add(e->out, "%*sconst %s v%u = ", 2 * e->depth, "", kl_cuda_ctype(instr->dtype), id);
   switch (instr->op) {
-    case KL_OP_LOAD: element(e, instr, instr->arg[0]); break;
-    case KL_OP_INT: kl_text_add(e->out, "args.ints[%u]", instr->attr); break;
+    case KL_OP_LOAD:
+      element(e, instr, instr->arg[0]);
+      break;
+    case KL_OP_INT:
+      kl_text_add(e->out, "args.ints[%u]", instr->attr);
+      break;
     case KL_OP_SCALAR:
       kl_text_add(e->out, "args.scalars[%u", instr->attr);
       if (instr->arg[0]) kl_text_add(e->out, " + %uLL * iteration", instr->arg[0]);
       kl_text_add(e->out, "].%s", kl_cuda_token(instr->dtype));
       break;
-    default: elementwise(e, instr);
+    default:
+      elementwise(e, instr);
   }
   kl_text_add(e->out, ";\n");
 }
@@ -113,13 +117,19 @@ void kl_cuda_instr(kl_cuda_emit_state *e, uint32_t id, bool in_row_loop, bool st
     case KL_OP_STORE_ADD:
       if (stores) store(e, instr, in_row_loop);
       break;
-    case KL_OP_REPEAT: repeat_begin(e, id); break;
-    case KL_OP_CARRY: break;
+    case KL_OP_REPEAT:
+      repeat_begin(e, id);
+      break;
+    case KL_OP_CARRY:
+      break;
     case KL_OP_NEXT:
       kl_cuda_line(e, "const %s next%u = v%u;", kl_cuda_ctype(instr->dtype), instr->attr,
                    instr->arg[0]);
       break;
-    case KL_OP_END: repeat_end(e, id); break;
-    default: value(e, id);
+    case KL_OP_END:
+      repeat_end(e, id);
+      break;
+    default:
+      value(e, id);
   }
 }

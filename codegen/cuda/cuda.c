@@ -17,11 +17,16 @@ void kl_cuda_line(kl_cuda_emit_state *e, const char *format, ...) {
 }
 
 const char *kl_cuda_ctype(int dtype) {
-  static const char *const names[KL_DTYPE_COUNT] = {
-      [KL_BOOL] = "unsigned char", [KL_U8] = "unsigned char",   [KL_I8] = "signed char",
-      [KL_I16] = "short",          [KL_I32] = "int",            [KL_I64] = "long long",
-      [KL_F16] = "unsigned short", [KL_BF16] = "unsigned short", [KL_F32] = "float",
-      [KL_F64] = "double"};
+  static const char *const names[KL_DTYPE_COUNT] = {[KL_BOOL] = "unsigned char",
+                                                    [KL_U8] = "unsigned char",
+                                                    [KL_I8] = "signed char",
+                                                    [KL_I16] = "short",
+                                                    [KL_I32] = "int",
+                                                    [KL_I64] = "long long",
+                                                    [KL_F16] = "unsigned short",
+                                                    [KL_BF16] = "unsigned short",
+                                                    [KL_F32] = "float",
+                                                    [KL_F64] = "double"};
   return names[dtype];
 }
 
@@ -31,9 +36,12 @@ const char *kl_cuda_token(int dtype) {
 
 const char *kl_cuda_sync(const kl_cuda_emit_state *e) {
   switch (e->group) {
-    case KL_CUDA_BY_WARP: return "__syncwarp();";
-    case KL_CUDA_BY_BLOCK: return "__syncthreads();";
-    default: return "";
+    case KL_CUDA_BY_WARP:
+      return "__syncwarp();";
+    case KL_CUDA_BY_BLOCK:
+      return "__syncthreads();";
+    default:
+      return "";
   }
 }
 

@@ -21,11 +21,13 @@ extern const char kl_math_cuda_source[];
 /* Trees, folds and argmax pairs, as text (prelude.c). */
 extern const char kl_cuda_prelude[];
 
-void kl_cuda_line(kl_cuda_emit_state *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void kl_cuda_line(kl_cuda_emit_state *e, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 const char *kl_cuda_ctype(int dtype); /* "float" */
 const char *kl_cuda_token(int dtype); /* "f32", with "b8" for bool: part of function names */
-const char *kl_cuda_sync(const kl_cuda_emit_state *e); /* "__syncwarp();", or of a block; "" for a thread */
+const char *kl_cuda_sync(
+    const kl_cuda_emit_state *e); /* "__syncwarp();", or of a block; "" for a thread */
 
 /* body.c: the statements of one instruction. Stores are made where `stores` is set; in a ROW loop
  * by one thread of the group. */

@@ -37,21 +37,30 @@ static const char *weakest(int op, int dtype) {
 static const char *identity(int op, int dtype) {
   switch (op) {
     case KL_OP_REDUCE_SUM:
-    case KL_OP_REDUCE_ANY: return "0";
+    case KL_OP_REDUCE_ANY:
+      return "0";
     case KL_OP_REDUCE_PROD:
-    case KL_OP_REDUCE_ALL: return "1";
-    default: return weakest(op, dtype);
+    case KL_OP_REDUCE_ALL:
+      return "1";
+    default:
+      return weakest(op, dtype);
   }
 }
 
 static const char *join(int op) {
   switch (op) {
-    case KL_OP_REDUCE_SUM: return "add";
-    case KL_OP_REDUCE_PROD: return "mul";
-    case KL_OP_REDUCE_MAX: return "max";
-    case KL_OP_REDUCE_MIN: return "min";
-    case KL_OP_REDUCE_ANY: return "or";
-    default: return "and";
+    case KL_OP_REDUCE_SUM:
+      return "add";
+    case KL_OP_REDUCE_PROD:
+      return "mul";
+    case KL_OP_REDUCE_MAX:
+      return "max";
+    case KL_OP_REDUCE_MIN:
+      return "min";
+    case KL_OP_REDUCE_ANY:
+      return "or";
+    default:
+      return "and";
   }
 }
 
@@ -60,11 +69,14 @@ static void plain_fold(kl_cuda_emit_state *e, int op, int dtype) {
   kl_cuda_line(e, "  typedef %s value;", t);
   kl_cuda_line(e, "  static __device__ value identity() { return %s; }", identity(op, dtype));
   kl_cuda_line(e, "  static __device__ value leaf(%s x, long long) { return x; }", t);
-  kl_cuda_line(e, "  static __device__ value join(value a, value b) { return kl_math_%s_%s(a, b); }",
+  kl_cuda_line(e,
+               "  static __device__ value join(value a, value b) { return kl_math_%s_%s(a, b); }",
                join(op), token);
   kl_cuda_line(e, "  static __device__ %s result(value a) { return a; }", t);
-  kl_cuda_line(e, "  static __device__ void put(union kl_scalar *at, value a) { at->%s = a; }", token);
-  kl_cuda_line(e, "  static __device__ value get(const union kl_scalar *at) { return at->%s; }", token);
+  kl_cuda_line(e, "  static __device__ void put(union kl_scalar *at, value a) { at->%s = a; }",
+               token);
+  kl_cuda_line(e, "  static __device__ value get(const union kl_scalar *at) { return at->%s; }",
+               token);
 }
 
 /* NaN beats every number; of equals the first column wins. */

@@ -25,10 +25,11 @@ static bool loop_reduces(const kl_cuda_emit_state *e, uint32_t loop) {
 
 static void head(kl_cuda_emit_state *e, uint32_t phase_id) {
   static const char *const suffix[] = {"thread", "warp", "block"};
-  kl_text_add(e->out,
-              "\nextern \"C\" __global__ void __launch_bounds__(%d) kl_s%u_p%u_%s(KL_ARGS_PARAMETER) "
-              "{\n  KL_ARGS_HERE\n",
-              KL_CUDA_BLOCK, e->section_id, phase_id, suffix[e->group]);
+  kl_text_add(
+      e->out,
+      "\nextern \"C\" __global__ void __launch_bounds__(%d) kl_s%u_p%u_%s(KL_ARGS_PARAMETER) "
+      "{\n  KL_ARGS_HERE\n",
+      KL_CUDA_BLOCK, e->section_id, phase_id, suffix[e->group]);
   e->depth = 1;
   if (e->group == KL_CUDA_BY_BLOCK) {
     kl_cuda_line(e, "const int thread = threadIdx.x, warp = thread / 32;");
@@ -36,12 +37,16 @@ static void head(kl_cuda_emit_state *e, uint32_t phase_id) {
     kl_cuda_line(e, "__shared__ union kl_scalar shared[2 * %d];", WARPS);
   } else if (e->group == KL_CUDA_BY_WARP) {
     kl_cuda_line(e, "const int thread = threadIdx.x %% 32, warp = 0;");
-    kl_cuda_line(e, "const long long group = blockIdx.x * %dLL + threadIdx.x / 32, "
-                    "n_groups = gridDim.x * %dLL;", WARPS, WARPS);
+    kl_cuda_line(e,
+                 "const long long group = blockIdx.x * %dLL + threadIdx.x / 32, "
+                 "n_groups = gridDim.x * %dLL;",
+                 WARPS, WARPS);
     kl_cuda_line(e, "union kl_scalar *const shared = 0;");
   } else {
-    kl_cuda_line(e, "const long long group = blockIdx.x * %dLL + threadIdx.x, "
-                    "n_groups = gridDim.x * %dLL;", KL_CUDA_BLOCK, KL_CUDA_BLOCK);
+    kl_cuda_line(e,
+                 "const long long group = blockIdx.x * %dLL + threadIdx.x, "
+                 "n_groups = gridDim.x * %dLL;",
+                 KL_CUDA_BLOCK, KL_CUDA_BLOCK);
   }
 }
 
@@ -73,11 +78,12 @@ static void buffers(kl_cuda_emit_state *e) {
                    buf->noalias && buf->read != buf->written ? " __restrict__" : "", b, t, b);
       continue;
     }
-    if (!any_scratch) kl_cuda_line(e, "char *scratch = args.scratch + group * args.scratch_stride;");
+    if (!any_scratch)
+      kl_cuda_line(e, "char *scratch = args.scratch + group * args.scratch_stride;");
     any_scratch = true;
     kl_cuda_line(e, "%s *const b%u = (%s *)scratch;", t, b, t);
-    kl_cuda_line(e, "scratch += ((n_cols > %d ? n_cols : %d) * sizeof(%s) + 63) / 64 * 64;", KL_CHUNK,
-                 KL_CHUNK, t);
+    kl_cuda_line(e, "scratch += ((n_cols > %d ? n_cols : %d) * sizeof(%s) + 63) / 64 * 64;",
+                 KL_CHUNK, KL_CHUNK, t);
   }
 }
 
@@ -127,14 +133,16 @@ static void declare_tree(kl_cuda_emit_state *e, uint32_t id, const char *name) {
   if (e->group == KL_CUDA_BY_THREAD)
     kl_cuda_line(e, "kl_thread_tree<%s> tree%u;", name, id);
   else
-    kl_cuda_line(e, "kl_row_fold<%s, %d> tree%u;", name, e->group == KL_CUDA_BY_WARP ? 1 : WARPS, id);
+    kl_cuda_line(e, "kl_row_fold<%s, %d> tree%u;", name, e->group == KL_CUDA_BY_WARP ? 1 : WARPS,
+                 id);
 }
 
 static void push_lane(kl_cuda_emit_state *e, uint32_t id, const char *name) {
   if (e->group == KL_CUDA_BY_THREAD)
     kl_cuda_line(e, "tree%u.push(lane%u);", id, id);
   else
-    kl_cuda_line(e, "tree%u.add(lane%u, first_chunk, n_chunks, (%s::value *)shared);", id, id, name);
+    kl_cuda_line(e, "tree%u.add(lane%u, first_chunk, n_chunks, (%s::value *)shared);", id, id,
+                 name);
 }
 
 static void take_total(kl_cuda_emit_state *e, uint32_t id, const char *name) {
@@ -142,8 +150,8 @@ static void take_total(kl_cuda_emit_state *e, uint32_t id, const char *name) {
   if (e->group == KL_CUDA_BY_THREAD)
     kl_cuda_line(e, "const %s v%u = %s::result(tree%u.total());", t, id, name, id);
   else
-    kl_cuda_line(e, "const %s v%u = %s::result(tree%u.total((%s::value *)shared));", t, id, name, id,
-                 name);
+    kl_cuda_line(e, "const %s v%u = %s::result(tree%u.total((%s::value *)shared));", t, id, name,
+                 id, name);
 }
 
 /* Reductions of a whole row: lanes first, then chunks, in the defined order. */
@@ -154,14 +162,16 @@ static void reducing_loop(kl_cuda_emit_state *e, uint32_t loop) {
   kl_cuda_line(e, "for (long long first_chunk = 0; first_chunk < n_chunks; first_chunk += %d) {",
                n_warps);
   e->depth++;
-  kl_cuda_line(e, "const long long begin = (first_chunk%s) * %d, end = kl_least(n_cols, begin + %d);",
+  kl_cuda_line(e,
+               "const long long begin = (first_chunk%s) * %d, end = kl_least(n_cols, begin + %d);",
                by_thread ? "" : " + warp", KL_CHUNK, KL_CHUNK);
   if (by_thread) {
     kl_cuda_line(e, "for (int i = 0; i < %d; i++) {", KL_LANES);
     e->depth++;
   }
   for_each_reduce(e, loop, start_lane);
-  column_loop(e, loop, by_thread ? "begin + kl_lane_at(i)" : "begin + thread % 32", "end", KL_LANES);
+  column_loop(e, loop, by_thread ? "begin + kl_lane_at(i)" : "begin + thread % 32", "end",
+              KL_LANES);
   for_each_reduce(e, loop, push_lane);
   if (by_thread) {
     e->depth--;
@@ -244,8 +254,9 @@ static void store_partial(kl_cuda_emit_state *e, uint32_t id, const char *name) 
 static void combine_partials(kl_cuda_emit_state *e, uint32_t id, const char *name) {
   int dtype = e->section->instrs.data[id].dtype;
   uint32_t number = reduce_number(e, id);
-  kl_cuda_line(e, "const %s v%u = %s::result(kl_join_partials<%s>(args.partials + (row * %u + %u) * "
-                  "n_chunks * 2, n_chunks));",
+  kl_cuda_line(e,
+               "const %s v%u = %s::result(kl_join_partials<%s>(args.partials + (row * %u + %u) * "
+               "n_chunks * 2, n_chunks));",
                kl_cuda_ctype(dtype), id, name, name, e->section->n_reduces, number);
   kl_cuda_line(e, "if (thread == 0) args.frame[row * %u + %u].%s = v%u;", e->section->n_reduces,
                number, kl_cuda_token(dtype), id);
@@ -266,8 +277,8 @@ static void cols_phase(kl_cuda_emit_state *e, uint32_t loop) {
   kl_cuda_line(e, "for (long long unit = group; unit < n_rows * n_chunks; unit += n_groups) {");
   e->depth++;
   kl_cuda_line(e, "const long long row = unit / n_chunks, chunk = unit %% n_chunks;");
-  kl_cuda_line(e, "const long long begin = chunk * %d, end = kl_least(n_cols, begin + %d);", KL_CHUNK,
-               KL_CHUNK);
+  kl_cuda_line(e, "const long long begin = chunk * %d, end = kl_least(n_cols, begin + %d);",
+               KL_CHUNK, KL_CHUNK);
   kl_cuda_coordinates(e, 0, e->section->n_rows, "row");
   row_values(e, loop);
   for_each_reduce(e, loop, start_lane);

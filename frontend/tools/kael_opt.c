@@ -103,7 +103,7 @@ static kl_status process_graph(const options *o, const kl_text *in, kl_text *out
   if (status == KL_OK) status = run_passes(o->passes, &graph);
   if (status == KL_OK && !o->verify_only)
     status = o->emit == EMIT_KERNEL || o->emit == EMIT_CUDA ? lower_and_emit(o, &graph, out)
-                                                             : kl_graph_print(&graph, out);
+                                                            : kl_graph_print(&graph, out);
   kl_graph_finish(&graph);
   return status;
 }
@@ -181,8 +181,8 @@ int main(int argc, char **argv) {
   if (status == KL_OK)
     fwrite(kl_text_string(&out), 1, out.nbytes, stdout);
   else
-    fprintf(stderr, "kael-opt: %s:%s%s\n", o.file, strchr("0123456789", *kl_error_message()) ? "" : " ",
-            kl_error_message());
+    fprintf(stderr, "kael-opt: %s:%s%s\n", o.file,
+            strchr("0123456789", *kl_error_message()) ? "" : " ", kl_error_message());
   if (status == KL_OK && fflush(stdout) != 0) status = KL_ERR_IO;
   kl_text_finish(&in);
   kl_text_finish(&out);

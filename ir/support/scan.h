@@ -13,7 +13,12 @@
 #include "ir/dtype.h"
 #include "ir/support/status.h"
 
-typedef enum kl_token_kind { KL_TOKEN_END, KL_TOKEN_NAME, KL_TOKEN_NUMBER, KL_TOKEN_CHAR } kl_token_kind;
+typedef enum kl_token_kind {
+  KL_TOKEN_END,
+  KL_TOKEN_NAME,
+  KL_TOKEN_NUMBER,
+  KL_TOKEN_CHAR
+} kl_token_kind;
 
 typedef struct kl_scan {
   const char *text; /* the token now looked at, `nbytes` long */
@@ -33,7 +38,8 @@ kl_status kl_scan_expect(kl_scan *scan, const char *token) KL_MUST_CHECK;
 kl_status kl_scan_expect_end(kl_scan *scan) KL_MUST_CHECK;
 
 /* A number of at most `max`; `what` names it in errors. */
-kl_status kl_scan_uint(kl_scan *scan, const char *what, uint64_t max, uint64_t *out_value) KL_MUST_CHECK;
+kl_status kl_scan_uint(kl_scan *scan, const char *what, uint64_t max,
+                       uint64_t *out_value) KL_MUST_CHECK;
 /* The same with an optional '-' in front, any 64-bit value. */
 kl_status kl_scan_int(kl_scan *scan, const char *what, int64_t *out_value) KL_MUST_CHECK;
 /* A name of one letter and a number, such as v12. */
@@ -41,7 +47,8 @@ kl_status kl_scan_numbered(kl_scan *scan, char letter, const char *what, uint32_
                            uint32_t *out_number) KL_MUST_CHECK;
 bool kl_scan_is_numbered(const kl_scan *scan, char letter);
 /* `key` '=' number. */
-kl_status kl_scan_setting(kl_scan *scan, const char *key, uint64_t max, uint64_t *out_value) KL_MUST_CHECK;
+kl_status kl_scan_setting(kl_scan *scan, const char *key, uint64_t max,
+                          uint64_t *out_value) KL_MUST_CHECK;
 kl_status kl_scan_dtype(kl_scan *scan, kl_dtype *out_dtype) KL_MUST_CHECK;
 
 /* "line:column: expected `what`, found ..." */

@@ -39,7 +39,8 @@ void kl_text_add(kl_text *text, const char *format, ...) {
   va_copy(again, args);
   int needed = vsnprintf(text->data + text->nbytes, room, format, args);
   va_end(args);
-  /* The first attempt says how long the text is; only a text that did not fit is formatted twice. */
+  /* The first attempt says how long the text is; only a text that did not fit is formatted twice.
+   */
   if (needed >= 0 && (size_t)needed >= room) {
     text->data[text->nbytes] = '\0';
     if (reserve(text, (size_t)needed))

@@ -6,7 +6,8 @@
 #include "ir/launch.h"
 #include "ir/support/text.h"
 
-static void count_units(const kl_section *section, const int64_t *ints, int64_t *rows, int64_t *cols) {
+static void count_units(const kl_section *section, const int64_t *ints, int64_t *rows,
+                        int64_t *cols) {
   *rows = *cols = 1;
   for (unsigned d = 0; d < section->n_dims; d++)
     *(d < section->n_rows ? rows : cols) *= ints[section->extents_at + d];

@@ -1,5 +1,6 @@
-/* Runs one CUDA unit on the host (simt.h) and compares its results with tier 0's, bit for bit. Built
- * once for each case: KL_CASE_<name>, KL_UNIT the emitted text, KL_KERNEL the text of the IR. */
+/* Runs one CUDA unit on the host (simt.h) and compares its results with tier 0's, bit for bit.
+ * Built once for each case: KL_CASE_<name>, KL_UNIT the emitted text, KL_KERNEL the text of the IR.
+ */
 #include "tests/cuda_host/simt.h"
 
 #include KL_UNIT
@@ -24,10 +25,12 @@ double random_unit() {
 }
 
 /* n numbers between low and high; now and then a NaN. */
-template <typename T> bytes numbers(long long n, double low, double high, bool nans = false) {
+template <typename T>
+bytes numbers(long long n, double low, double high, bool nans = false) {
   bytes data((size_t)n * sizeof(T) + 1);
   for (long long i = 0; i < n; i++) {
-    const T value = nans && random_unit() < 0.001 ? (T)NAN : (T)(low + (high - low) * random_unit());
+    const T value =
+        nans && random_unit() < 0.001 ? (T)NAN : (T)(low + (high - low) * random_unit());
     std::memcpy(data.data() + (size_t)i * sizeof value, &value, sizeof value);
   }
   return data;
@@ -87,23 +90,28 @@ void check_all() {
   for (long long cols : {0, 1, 31, 1024, 1025, 9217, 20000}) {
     for (auto function : {kl_s0_p0_warp, kl_s0_p0_block})
       check({{numbers<float>(7 * cols, -9, 9), numbers<float>(7 * cols, 0, 0), {}},
-             {7, cols, 0, cols, 1, 0, 0, 1, 0, cols, 1}, {}, {function}});
+             {7, cols, 0, cols, 1, 0, 0, 1, 0, cols, 1},
+             {},
+             {function}});
   }
 }
 #elif defined KL_CASE_softmax_of_columns
 void check_all() {
   for (long long cols : {0, 1, 33, 1024, 5000})
     check({{numbers<double>(40 * cols, -9, 9), numbers<double>(40 * cols, 0, 0)},
-           {40, cols, 0, 1, 40, 0, 1, 40}, {}, {kl_s0_p0_thread}});
+           {40, cols, 0, 1, 40, 0, 1, 40},
+           {},
+           {kl_s0_p0_thread}});
 }
 #elif defined KL_CASE_split_sum
 void check_all() {
   for (long long cols : {1, 33, 1024, 5000, 9217, 70000})
-    check({{numbers<float>(3 * cols, -9, 9, cols % 2), numbers<float>(3, 0, 0),
-            numbers<float>(3 * cols, 0, 0)},
-           {3, cols, 0, cols, 1, 0, 1, 0, 0, cols, 1},
-           {scalar(0.37f)},
-           {kl_s0_p0_warp, kl_s0_p1_block, kl_s0_p2_block}});
+    for (bool nans : {false, true})
+      check({{numbers<float>(3 * cols, -9, 9, nans), numbers<float>(3, 0, 0),
+              numbers<float>(3 * cols, 0, 0)},
+             {3, cols, 0, cols, 1, 0, 1, 0, 0, cols, 1},
+             {scalar(0.37f)},
+             {kl_s0_p0_warp, kl_s0_p1_block, kl_s0_p2_block}});
 }
 #elif defined KL_CASE_argmax
 void check_all() {
@@ -113,8 +121,10 @@ void check_all() {
       check({{numbers<float>(n, -3, 3, c == 70), numbers<unsigned char>(n, 0, 255),
               numbers<long long>(5, 0, 0), numbers<long long>(5, 0, 0), numbers<float>(5, 0, 0),
               numbers<unsigned char>(5, 0, 0)},
-             {5, 31, c, n - 1, -31 * c, -c, -1, 0, 31 * c, c, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0},
-             {}, {function}});
+             {5, 31, c, n - 1, -31 * c, -c, -1, 0, 31 * c, c, 1, 0,
+              1, 0,  0, 0,     1,       0,  0,  0, 1,      0, 0, 0},
+             {},
+             {function}});
   }
 }
 #elif defined KL_CASE_scatter_add
@@ -123,8 +133,8 @@ void check_all() {
   for (auto function : {kl_s1_p0_warp, kl_s1_p0_block})
     check({{numbers<float>(50 * 20, 5, 6), indices, numbers<float>(900 * 20, -3, 3),
             numbers<unsigned short>(900 * 20, 0, 0)},
-           {50 * 20, 0, 1, 20, 900, 0, 0, 1, 0, 1, 20, 0, 1, 0, 20, 0,
-            900, 20, 0, 1, 0, 0, 0, 1, 20, 0, 20, 1, 0, 0, 0, 0},
+           {50 * 20, 0,  1, 20, 900, 0, 0, 1, 0,  1, 20, 0, 1, 0, 20, 0,
+            900,     20, 0, 1,  0,   0, 0, 1, 20, 0, 20, 1, 0, 0, 0,  0},
            {scalar(0)},
            {kl_s0_p0_block, function, kl_s2_p0_block}});
 }
@@ -132,7 +142,7 @@ void check_all() {
 #error "which case?"
 #endif
 
-} // namespace
+}  // namespace
 
 int main() {
   check_all();

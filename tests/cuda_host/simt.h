@@ -55,7 +55,7 @@ inline void enter() {
   swapcontext(&fibers[current].context, &scheduler);
 }
 
-} // namespace simt
+}  // namespace simt
 
 struct kl_simt_thread {
   operator unsigned() const { return simt::current; }
@@ -72,7 +72,8 @@ static const kl_simt_index blockDim = {simt::block_threads};
 
 namespace simt {
 
-template <typename Body> void launch(unsigned n_blocks, Body kernel) {
+template <typename Body>
+void launch(unsigned n_blocks, Body kernel) {
   body = kernel;
   gridDim.x = n_blocks;
   for (blockIdx.x = 0; blockIdx.x < n_blocks; blockIdx.x++) {
@@ -96,19 +97,21 @@ template <typename Body> void launch(unsigned n_blocks, Body kernel) {
   }
 }
 
-template <typename T> T bits_as(const void *from) {
+template <typename T>
+T bits_as(const void *from) {
   T to;
   std::memcpy(&to, from, sizeof to);
   return to;
 }
 
-} // namespace simt
+}  // namespace simt
 
 static inline void __syncthreads() { simt::wait(simt::of_block, simt::block_threads); }
 static inline void __syncwarp() {
   simt::wait(simt::of_warp[simt::current / simt::warp_threads], simt::warp_threads);
 }
-template <typename T> static T __shfl_sync(unsigned, T v, int lane) {
+template <typename T>
+static T __shfl_sync(unsigned, T v, int lane) {
   std::memcpy(simt::exchange[simt::current], &v, sizeof v);
   __syncwarp();
   const unsigned warp = simt::current / simt::warp_threads * simt::warp_threads;
@@ -116,7 +119,8 @@ template <typename T> static T __shfl_sync(unsigned, T v, int lane) {
   __syncwarp();
   return other;
 }
-template <typename T> static T __shfl_down_sync(unsigned mask, T v, int n) {
+template <typename T>
+static T __shfl_down_sync(unsigned mask, T v, int n) {
   const int lane = (int)(simt::current % simt::warp_threads);
   return __shfl_sync(mask, v, lane + n < (int)simt::warp_threads ? lane + n : lane);
 }
@@ -127,7 +131,9 @@ static inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b,
 static inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
 static inline float __fsqrt_rn(float a) { return std::sqrt(a); }
 static inline double __dsqrt_rn(double a) { return std::sqrt(a); }
-static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((uint64_t)a * b >> 32); }
+static inline unsigned __umulhi(unsigned a, unsigned b) {
+  return (unsigned)((uint64_t)a * b >> 32);
+}
 static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
