@@ -151,9 +151,8 @@ static kl_status raw_nll_loss(kael_tensor *input, kael_tensor *target, int reduc
   return status;
 }
 
-kl_status kl_nll_loss(kael_tensor *input, kael_tensor *target, int reduction, kael_tensor **out) {
-  kl_set_site("nll_loss");
-  KL_TRY(check_target(input, target, reduction));
+static kl_status tracked_nll_loss(kael_tensor *input, kael_tensor *target, int reduction,
+                                  kael_tensor **out) {
   kael_tensor *result;
   KL_TRY(raw_nll_loss(input, target, reduction, &result));
   kael_tensor *inputs[2] = {input, target};
@@ -163,20 +162,24 @@ kl_status kl_nll_loss(kael_tensor *input, kael_tensor *target, int reduction, ka
   return KL_OK;
 }
 
+kl_status kl_nll_loss(kael_tensor *input, kael_tensor *target, int reduction, kael_tensor **out) {
+  kl_set_site("nll_loss");
+  KL_TRY(check_target(input, target, reduction));
+  return tracked_nll_loss(input, target, reduction, out);
+}
+
+/* Its history is that of its two parts, as in PyTorch: what is saved is the log of the softmax, so
+ * the input may be changed in place afterwards. */
 kl_status kl_cross_entropy(kael_tensor *input, kael_tensor *target, int reduction,
                            kael_tensor **out) {
   kl_set_site("cross_entropy");
   KL_TRY(check_target(input, target, reduction));
-  kael_tensor *log_probabilities, *result = NULL;
-  KL_TRY(raw_log_softmax(input, input->ndim - 1, &log_probabilities));
-  kl_status status = raw_nll_loss(log_probabilities, target, reduction, &result);
+  kael_tensor *log_probabilities;
+  KL_TRY(kl_log_softmax(input, input->ndim - 1, &log_probabilities));
+  kl_set_site("cross_entropy");
+  kl_status status = tracked_nll_loss(log_probabilities, target, reduction, out);
   kl_tensor_release(log_probabilities);
-  if (status) return status;
-  kael_tensor *inputs[2] = {input, target};
-  kl_fn_attrs attrs = {.reduction = reduction};
-  KL_TRY(kl_compose_track(KL_FN_CROSS_ENTROPY, inputs, 2, &attrs, &result));
-  *out = result;
-  return KL_OK;
+  return status;
 }
 
 /* --- The public functions --------------------------------------------------------------------- */

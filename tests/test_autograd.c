@@ -47,7 +47,7 @@ static T vec(int n, const double *values) {
   for (int i = 0; i < n; i++) data[i] = (float)values[i];
   return made(kael_from_data(data, 1, shape, KAEL_F32));
 }
-#define VEC(...) \
+#define VEC(...)                                                                                   \
   vec((int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (double[]){__VA_ARGS__})
 
 static T matrix(int rows, int cols, double first) {
@@ -71,7 +71,7 @@ static void holds(T tensor, int n, const double *expected) {
     ck_assert_msg(data[i] == (float)expected[i], "element %d is %g, expected %g", i, data[i],
                   expected[i]);
 }
-#define HOLDS(tensor, ...) \
+#define HOLDS(tensor, ...)                                                                         \
   holds(tensor, (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (double[]){__VA_ARGS__})
 
 static kael_status backward(T tensor) { return kael_backward(tensor, KAEL_NONE, false, false); }
@@ -86,16 +86,18 @@ static void grad_fn_is(T tensor, const char *name) {
                   actual ? actual : "none", name);
 }
 
-/* --- Versions ---------------------------------------------------------------------------------- */
+/* --- Versions ----------------------------------------------------------------------------------
+ */
 
 START_TEST(autograd_version_modifying_saved_input_throws) {
   begin(_i);
   T x = leaf(VEC(1, 2)), c = VEC(3, 4);
   T y = made(kael_sum(kael_mul(x, c)));
   OK(kael_add_scalar_(c, kael_f(1)));
-  failed_with(backward(y),
-              "one of the variables needed for gradient computation has been modified by an inplace "
-              "operation");
+  failed_with(
+      backward(y),
+      "one of the variables needed for gradient computation has been modified by an inplace "
+      "operation");
   ck_assert_ptr_null(kael_grad(x));
   end();
 }
@@ -158,15 +160,17 @@ START_TEST(writes_under_no_grad_bump_versions_too) {
 }
 END_TEST
 
-/* --- Writes in place --------------------------------------------------------------------------- */
+/* --- Writes in place ---------------------------------------------------------------------------
+ */
 
 START_TEST(leaves_and_their_views_refuse_writes) {
   begin(_i);
   T x = leaf(matrix(2, 2, 1)), y = VEC(1, 1);
   failed_with(kael_add_scalar_(x, kael_f(1)),
               "a leaf Variable that requires grad is being used in an in-place operation.");
-  failed_with(kael_add_scalar_(kael_select(x, 0, 0), kael_f(1)),
-              "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+  failed_with(
+      kael_add_scalar_(kael_select(x, 0, 0), kael_f(1)),
+      "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   const bool former = kael_set_grad_enabled(false);
   OK(kael_add_scalar_(x, kael_f(1)));
   kael_set_grad_enabled(former);
@@ -183,9 +187,10 @@ START_TEST(views_of_a_function_with_several_views_refuse_writes) {
   T x = leaf(matrix(2, 2, 1)), y = twice(x), rows[2];
   OK(kael_unbind(y, 0, rows));
   grad_fn_is(rows[1], "UnbindBackward0");
-  failed_with(kael_add_scalar_(rows[1], kael_f(1)),
-              "Output 1 of Unbind is a view and is being modified inplace. This view is the output of "
-              "a function that returns multiple views.");
+  failed_with(
+      kael_add_scalar_(rows[1], kael_f(1)),
+      "Output 1 of Unbind is a view and is being modified inplace. This view is the output of "
+      "a function that returns multiple views.");
   OK(kael_add_scalar_(y, kael_f(1)));
   ck_assert(kael_requires_grad(rows[0]));
   ck_assert_ptr_null(kael_grad_fn_name(rows[0]));
@@ -203,7 +208,8 @@ START_TEST(views_made_under_no_grad_refuse_writes_later) {
   T view = made(kael_select(base, 0, 0));
   kael_set_grad_enabled(true);
   OK(kael_add_scalar_(view, kael_f(1))); /* nothing that requires grad takes part */
-  failed_with(kael_mul_(view, w), "A view was created in no_grad mode and is being modified inplace");
+  failed_with(kael_mul_(view, w),
+              "A view was created in no_grad mode and is being modified inplace");
   OK(kael_mul_(base, w));
   ck_assert(kael_requires_grad(view));
   ck_assert_ptr_null(kael_grad_fn_name(view));
@@ -330,7 +336,8 @@ START_TEST(detach_in_place_forgets_the_history) {
 }
 END_TEST
 
-/* --- Flags and modes --------------------------------------------------------------------------- */
+/* --- Flags and modes ---------------------------------------------------------------------------
+ */
 
 START_TEST(requires_grad_checks_dtype_and_leaf) {
   begin(_i);
@@ -396,7 +403,8 @@ START_TEST(nodes_have_pytorchs_names) {
 }
 END_TEST
 
-/* --- Engine ------------------------------------------------------------------------------------ */
+/* --- Engine ------------------------------------------------------------------------------------
+ */
 
 START_TEST(gradients_accumulate_over_passes_and_paths) {
   begin(_i);
@@ -487,15 +495,17 @@ START_TEST(roots_are_checked) {
   T x = leaf(VEC(1, 2));
   failed_with(backward(made(kael_sum(VEC(1, 2)))), "element 0 of tensors does not require grad");
   failed_with(backward(twice(x)), "grad can be implicitly created only for scalar outputs");
-  failed_with(kael_backward(twice(x), VEC(1, 1, 1), false, false),
-              "Mismatch in shape: grad_output[0] has a shape of [3] and output[0] has a shape of [2]");
+  failed_with(
+      kael_backward(twice(x), VEC(1, 1, 1), false, false),
+      "Mismatch in shape: grad_output[0] has a shape of [3] and output[0] has a shape of [2]");
   end();
 }
 END_TEST
 
 START_TEST(grad_gives_gradients_without_accumulating) {
   begin(_i);
-  T x = leaf(VEC(1, 2)), w = leaf(VEC(3, 4)), y = made(kael_mul(x, w)), z = made(kael_sum(kael_exp(y)));
+  T x = leaf(VEC(1, 2)), w = leaf(VEC(3, 4)), y = made(kael_mul(x, w)),
+    z = made(kael_sum(kael_exp(y)));
   T inputs[2] = {x, y}, grads[2];
   const kael_grad_options keep = {sizeof keep, true, false, false};
   OK(kael_autograd_grad(&z, NULL, 1, inputs, 2, &keep, grads));
@@ -558,7 +568,8 @@ START_TEST(retain_grad_keeps_gradients_of_results) {
 }
 END_TEST
 
-/* --- Hooks ------------------------------------------------------------------------------------- */
+/* --- Hooks -------------------------------------------------------------------------------------
+ */
 
 typedef struct hook_log {
   int calls, order, destroyed;
@@ -653,7 +664,8 @@ START_TEST(hooks_may_fail_and_may_run_a_pass_of_their_own) {
 }
 END_TEST
 
-/* --- Length ------------------------------------------------------------------------------------ */
+/* --- Length ------------------------------------------------------------------------------------
+ */
 
 /* The chain's stack of 8 MiB would not hold a million frames. */
 START_TEST(a_chain_of_a_million_nodes_is_differentiated_and_freed) {

@@ -8,7 +8,8 @@ const kl_gradient kl_gradient_accumulate = {.name = "AccumulateGrad"};
 static void order_in_memory(const kael_tensor *tensor, int64_t *order) {
   for (int d = 0; d < tensor->ndim; d++) {
     int i = d;
-    for (; i > 0 && tensor->strides[order[i - 1]] < tensor->strides[d]; i--) order[i] = order[i - 1];
+    for (; i > 0 && tensor->strides[order[i - 1]] < tensor->strides[d]; i--)
+      order[i] = order[i - 1];
     order[i] = d;
   }
 }

@@ -4,7 +4,8 @@
 #include "frontend/ops.h"
 #include "ir/support/memory.h"
 
-/* --- Modes ------------------------------------------------------------------------------------- */
+/* --- Modes -------------------------------------------------------------------------------------
+ */
 
 static _Thread_local bool inference;
 
@@ -31,7 +32,8 @@ bool kael_set_inference_mode(bool enabled) {
 
 bool kael_is_inference_mode(void) { return inference; }
 
-/* --- Tensors ----------------------------------------------------------------------------------- */
+/* --- Tensors -----------------------------------------------------------------------------------
+ */
 
 static bool is_missing(const kael_tensor *tensor) { return kl_operand_missing(&tensor, 1); }
 
@@ -53,10 +55,11 @@ static kl_status set_requires_grad(kael_tensor *self, bool required) {
   uint32_t slot;
   KL_TRY(kl_meta_history(self, &node, &slot));
   if (node && !required)
-    return kl_fail(KL_ERR_RUNTIME,
-                   "you can only change requires_grad flags of leaf variables. If you want to use a "
-                   "computed variable in a subgraph that doesn't require differentiation use "
-                   "var_no_grad = var.detach().");
+    return kl_fail(
+        KL_ERR_RUNTIME,
+        "you can only change requires_grad flags of leaf variables. If you want to use a "
+        "computed variable in a subgraph that doesn't require differentiation use "
+        "var_no_grad = var.detach().");
   if (node || (!required && !self->autograd)) return KL_OK;
   kl_autograd_meta *meta;
   KL_TRY(kl_meta_ensure(self, &meta));
@@ -98,7 +101,8 @@ kael_status kael_detach_(kael_tensor *self) {
   return (kael_status)detach_in_place(self);
 }
 
-/* --- Gradients --------------------------------------------------------------------------------- */
+/* --- Gradients ---------------------------------------------------------------------------------
+ */
 
 kael_tensor *kael_grad(kael_tensor *self) {
   if (is_missing(self) || !self->autograd || !self->autograd->grad) return NULL;
@@ -112,11 +116,11 @@ static kl_status check_grad(const kael_tensor *self, const kael_tensor *grad) {
                    "ensure that the gradient and the tensor are the same size",
                    kl_shape_text(grad->ndim, grad->shape), kl_shape_text(self->ndim, self->shape));
   if (grad->dtype != self->dtype || grad->device != self->device)
-    return kl_fail(KL_ERR_RUNTIME,
-                   "attempting to assign a gradient with dtype %s to a tensor with dtype %s",
-                   kl_dtype_torch_name((kl_dtype)grad->dtype),
-                   kl_dtype_torch_name((kl_dtype)self->dtype));
-  return grad == self ? kl_fail(KL_ERR_RUNTIME, "can't assign a tensor as its own gradient") : KL_OK;
+    return kl_fail(
+        KL_ERR_RUNTIME, "attempting to assign a gradient with dtype %s to a tensor with dtype %s",
+        kl_dtype_torch_name((kl_dtype)grad->dtype), kl_dtype_torch_name((kl_dtype)self->dtype));
+  return grad == self ? kl_fail(KL_ERR_RUNTIME, "can't assign a tensor as its own gradient")
+                      : KL_OK;
 }
 
 static kl_status set_grad(kael_tensor *self, kael_tensor *grad) {
@@ -158,7 +162,8 @@ bool kael_retains_grad(const kael_tensor *self) {
   return self && self != KAEL_NONE && self->autograd && self->autograd->retains_grad;
 }
 
-/* --- Backward ---------------------------------------------------------------------------------- */
+/* --- Backward ----------------------------------------------------------------------------------
+ */
 
 /* The edges and seeds that a pass starts from, and what it catches; all owned. */
 typedef struct request {

@@ -19,7 +19,8 @@ typedef struct engine {
 
 static kl_status out_of_memory(void) { return kl_fail_memory("a backward pass", 0); }
 
-/* --- Before ------------------------------------------------------------------------------------ */
+/* --- Before ------------------------------------------------------------------------------------
+ */
 
 /* Finds all nodes behind the roots and counts the edges to each. New tasks go to the end of the
  * list, which so is the work list too. */
@@ -100,7 +101,8 @@ static kl_status prepare(engine *e) {
   return mark_executing(e);
 }
 
-/* --- Gradients on their way -------------------------------------------------------------------- */
+/* --- Gradients on their way --------------------------------------------------------------------
+ */
 
 static bool broadcasts_to(const kl_autograd_spec *spec, const kael_tensor *grad) {
   if (spec->ndim > grad->ndim) return false;
@@ -168,7 +170,8 @@ static kl_status seed(engine *e) {
   return KL_OK;
 }
 
-/* --- One node ---------------------------------------------------------------------------------- */
+/* --- One node ----------------------------------------------------------------------------------
+ */
 
 static kl_status run_hooks(kl_task *task) {
   const kl_autograd_node *node = task->node;
@@ -282,7 +285,8 @@ static kl_status run_task(engine *e, kl_task *task) {
 
 static kl_status execute(engine *e) {
   KL_TRY(seed(e));
-  while (e->tasks.heap.count) KL_TRY(run_task(e, &e->tasks.list.data[kl_tasks_pop_ready(&e->tasks)]));
+  while (e->tasks.heap.count)
+    KL_TRY(run_task(e, &e->tasks.list.data[kl_tasks_pop_ready(&e->tasks)]));
   return KL_OK;
 }
 

@@ -21,7 +21,8 @@ kl_status kl_grad_apply(kl_autograd_node *node, kael_tensor *const *grads, const
   return status;
 }
 
-/* --- Results ----------------------------------------------------------------------------------- */
+/* --- Results -----------------------------------------------------------------------------------
+ */
 
 static bool reserve_temp(kl_grad_call *call) {
   if (call->n_temps < call->temps_capacity) return true;
@@ -58,28 +59,29 @@ kael_tensor *kl_expr_saved(kl_grad_call *call, int source) {
   return kl_expr_own(call, status, tensor);
 }
 
-/* --- Operators --------------------------------------------------------------------------------- */
+/* --- Operators ---------------------------------------------------------------------------------
+ */
 
 /* Calls the operator unless something failed before; the result belongs to the call. */
-#define EXPR(operands_are_there, call_to_out)                    \
-  kael_tensor *out = NULL;                                       \
-  if (call->status || !(operands_are_there)) return NULL;        \
-  kl_status status = (call_to_out);                              \
+#define EXPR(operands_are_there, call_to_out)                                                      \
+  kael_tensor *out = NULL;                                                                         \
+  if (call->status || !(operands_are_there)) return NULL;                                          \
+  kl_status status = (call_to_out);                                                                \
   return kl_expr_own(call, status, out)
 
-#define X(name) \
+#define X(name)                                                                                    \
   kael_tensor *kl_expr_##name(kl_grad_call *call, kael_tensor *a) { EXPR(a, kl_##name(a, &out)); }
 KL_EXPR_UNARY(X)
 #undef X
-#define X(name)                                                                   \
-  kael_tensor *kl_expr_##name(kl_grad_call *call, kael_tensor *a, kael_tensor *b) { \
-    EXPR(a &&b, kl_##name(a, b, &out));                                           \
+#define X(name)                                                                                    \
+  kael_tensor *kl_expr_##name(kl_grad_call *call, kael_tensor *a, kael_tensor *b) {                \
+    EXPR(a &&b, kl_##name(a, b, &out));                                                            \
   }
 KL_EXPR_BINARY(X)
 #undef X
-#define X(name)                                                                             \
-  kael_tensor *kl_expr_##name##_number(kl_grad_call *call, kael_tensor *a, kael_scalar b) { \
-    EXPR(a, kl_##name##_scalar(a, b, &out));                                                \
+#define X(name)                                                                                    \
+  kael_tensor *kl_expr_##name##_number(kl_grad_call *call, kael_tensor *a, kael_scalar b) {        \
+    EXPR(a, kl_##name##_scalar(a, b, &out));                                                       \
   }
 KL_EXPR_NUMBER(X)
 #undef X
@@ -97,12 +99,12 @@ kael_tensor *kl_expr_sign(kl_grad_call *call, kael_tensor *a) {
 }
 
 kael_tensor *kl_expr_where(kl_grad_call *call, kael_tensor *mask, kael_tensor *a, kael_tensor *b) {
-  EXPR(mask &&a &&b, kl_where(mask, a, b, &out));
+  EXPR(mask && a && b, kl_where(mask, a, b, &out));
 }
 
 kael_tensor *kl_expr_masked_fill(kl_grad_call *call, kael_tensor *a, kael_tensor *mask,
                                  double number) {
-  EXPR(a &&mask, kl_masked_fill(a, mask, kael_f(number), &out));
+  EXPR(a && mask, kl_masked_fill(a, mask, kael_f(number), &out));
 }
 
 kael_tensor *kl_expr_cast(kl_grad_call *call, kael_tensor *a, kl_dtype dtype) {
@@ -151,12 +153,12 @@ kael_tensor *kl_expr_cat(kl_grad_call *call, kael_tensor *const *tensors, int n,
 }
 
 kael_tensor *kl_expr_gather(kl_grad_call *call, kael_tensor *a, int dim, kael_tensor *index) {
-  EXPR(a &&index, kl_gather(a, dim, index, &out));
+  EXPR(a && index, kl_gather(a, dim, index, &out));
 }
 
 kael_tensor *kl_expr_scatter_add(kl_grad_call *call, kael_tensor *a, int dim, kael_tensor *index,
                                  kael_tensor *src) {
-  EXPR(a &&index &&src, kl_scatter_add(a, dim, index, src, &out));
+  EXPR(a && index && src, kl_scatter_add(a, dim, index, src, &out));
 }
 
 kael_tensor *kl_expr_as_strided(kl_grad_call *call, kael_tensor *a, int ndim, const int64_t *shape,

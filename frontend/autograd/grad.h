@@ -2,8 +2,8 @@
  *
  * kl_expr_* are the operators of ops.h on a call's tensors: a result lives until the gradient
  * function returns, and a NULL operand gives NULL, so that only the end of an expression is looked
- * at (kl_expr_give). The first failure stays in `status`. All are tracked while gradient mode is on,
- * which makes gradients differentiable.
+ * at (kl_expr_give). The first failure stays in `status`. All are tracked while gradient mode is
+ * on, which makes gradients differentiable.
  */
 #ifndef KL_FRONTEND_AUTOGRAD_GRAD_H
 #define KL_FRONTEND_AUTOGRAD_GRAD_H
@@ -57,9 +57,11 @@ KL_EXPR_NUMBER(X)
 #undef X
 kael_tensor *kl_expr_number_sub(kl_grad_call *call, double number, kael_tensor *a);
 kael_tensor *kl_expr_pow(kl_grad_call *call, kael_tensor *a, kael_scalar exponent);
-kael_tensor *kl_expr_sign(kl_grad_call *call, kael_tensor *a); /* constant: its derivative is zero */
+kael_tensor *kl_expr_sign(kl_grad_call *call,
+                          kael_tensor *a); /* constant: its derivative is zero */
 kael_tensor *kl_expr_where(kl_grad_call *call, kael_tensor *mask, kael_tensor *a, kael_tensor *b);
-kael_tensor *kl_expr_masked_fill(kl_grad_call *call, kael_tensor *a, kael_tensor *mask, double number);
+kael_tensor *kl_expr_masked_fill(kl_grad_call *call, kael_tensor *a, kael_tensor *mask,
+                                 double number);
 kael_tensor *kl_expr_cast(kl_grad_call *call, kael_tensor *a, kl_dtype dtype);
 kael_tensor *kl_expr_sum(kl_grad_call *call, kael_tensor *a, uint32_t mask, bool keepdim);
 kael_tensor *kl_expr_zeros(kl_grad_call *call, int ndim, const int64_t *shape, kl_dtype dtype);
@@ -69,7 +71,8 @@ kael_tensor *kl_expr_expand(kl_grad_call *call, kael_tensor *a, int ndim, const 
 kael_tensor *kl_expr_transpose(kl_grad_call *call, kael_tensor *a, int dim0, int dim1);
 kael_tensor *kl_expr_permute(kl_grad_call *call, kael_tensor *a, const int64_t *dims);
 kael_tensor *kl_expr_unsqueeze(kl_grad_call *call, kael_tensor *a, int dim);
-kael_tensor *kl_expr_narrow(kl_grad_call *call, kael_tensor *a, int dim, int64_t start, int64_t length);
+kael_tensor *kl_expr_narrow(kl_grad_call *call, kael_tensor *a, int dim, int64_t start,
+                            int64_t length);
 kael_tensor *kl_expr_cat(kl_grad_call *call, kael_tensor *const *tensors, int n, int dim);
 kael_tensor *kl_expr_gather(kl_grad_call *call, kael_tensor *a, int dim, kael_tensor *index);
 kael_tensor *kl_expr_scatter_add(kl_grad_call *call, kael_tensor *a, int dim, kael_tensor *index,
@@ -80,7 +83,7 @@ kael_tensor *kl_expr_as_strided(kl_grad_call *call, kael_tensor *a, int ndim, co
 bool kl_expr_copy_into(kl_grad_call *call, kael_tensor *a, kael_tensor *src);
 
 /* The gradients, by the name in the last but one column of ops.def. */
-#define KL_GRADIENT(name, text, save0, save1, save2, result) \
+#define KL_GRADIENT(name, text, save0, save1, save2, result)                                       \
   kl_status kl_backward_##name(kl_grad_call *call) KL_MUST_CHECK;
 #include "frontend/autograd/gradients.def"
 #undef KL_GRADIENT

@@ -11,7 +11,8 @@ static T *times(kl_grad_call *c, T *a, double number) {
 
 static T *zero(kl_grad_call *c, kl_dtype dtype) { return kl_expr_zeros(c, 0, NULL, dtype); }
 
-/* --- One operand ------------------------------------------------------------------------------- */
+/* --- One operand -------------------------------------------------------------------------------
+ */
 
 GRADIENT(neg) {
   kl_expr_give(c, 0, kl_expr_neg(c, kl_expr_grad(c)));
@@ -107,7 +108,8 @@ GRADIENT(copy) {
   return c->status;
 }
 
-/* --- Two operands ------------------------------------------------------------------------------ */
+/* --- Two operands ------------------------------------------------------------------------------
+ */
 
 GRADIENT(add) {
   kl_expr_give(c, 0, kl_expr_grad(c));
@@ -148,7 +150,8 @@ GRADIENT(div) {
   return c->status;
 }
 
-/* Half each where the operands are equal, nothing to the one that `loses`. A NaN in either: to both. */
+/* Half each where the operands are equal, nothing to the one that `loses`. A NaN in either: to
+ * both. */
 static T *share(kl_grad_call *c, T *equal, T *loses) {
   T *grad = kl_expr_grad(c);
   T *shared = kl_expr_where(c, equal, times(c, grad, 0.5), grad);
@@ -159,8 +162,8 @@ static kl_status choose(kl_grad_call *c, bool larger_wins) {
   const kl_node_args *args = &c->node->args;
   T *a = kl_expr_saved(c, 0);
   if (args->other_is_number) {
-    T *loses = larger_wins ? kl_expr_lt_number(c, a, args->number)
-                           : kl_expr_gt_number(c, a, args->number);
+    T *loses =
+        larger_wins ? kl_expr_lt_number(c, a, args->number) : kl_expr_gt_number(c, a, args->number);
     kl_expr_give(c, 0, share(c, kl_expr_eq_number(c, a, args->number), loses));
     return c->status;
   }
@@ -173,7 +176,8 @@ static kl_status choose(kl_grad_call *c, bool larger_wins) {
 GRADIENT(maximum) { return choose(c, true); }
 GRADIENT(minimum) { return choose(c, false); }
 
-/* --- Choices ----------------------------------------------------------------------------------- */
+/* --- Choices -----------------------------------------------------------------------------------
+ */
 
 GRADIENT(where) {
   T *grad = kl_expr_grad(c), *mask = kl_expr_saved(c, 0);

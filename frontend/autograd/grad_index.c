@@ -19,8 +19,8 @@ GRADIENT(cat) {
     const int64_t length = c->node->extra[i];
     if (kl_expr_wants(c, i)) {
       const bool same_rank = kl_expr_spec(c, i)->ndim == grad->ndim; /* else it was [0], left out */
-      kl_expr_give(c, i, same_rank ? kl_expr_narrow(c, grad, dim, start, length)
-                                   : zeros_of_input(c, i));
+      kl_expr_give(c, i,
+                   same_rank ? kl_expr_narrow(c, grad, dim, start, length) : zeros_of_input(c, i));
     }
     start += length;
   }

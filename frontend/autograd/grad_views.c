@@ -5,7 +5,8 @@
 
 typedef kael_tensor T;
 
-/* --- Other dims over the same elements --------------------------------------------------------- */
+/* --- Other dims over the same elements ---------------------------------------------------------
+ */
 
 static kl_status reshape_back(kl_grad_call *c) {
   const kl_autograd_spec *in = kl_expr_spec(c, 0);
@@ -36,7 +37,8 @@ GRADIENT(expand) {
   return c->status;
 }
 
-/* --- Parts: zeros with the gradient written into the part -------------------------------------- */
+/* --- Parts: zeros with the gradient written into the part --------------------------------------
+ */
 
 static T *zeros_of_input(kl_grad_call *c) {
   const kl_autograd_spec *in = kl_expr_spec(c, 0);
@@ -74,7 +76,8 @@ GRADIENT(diagonal) {
   return write_part(c, whole, status, part);
 }
 
-/* --- Several views: the parts side by side, zeros for those without a gradient ------------------- */
+/* --- Several views: the parts side by side, zeros for those without a gradient -------------------
+ */
 
 static kl_status join(kl_grad_call *c, bool add_dim) {
   const kl_autograd_node *node = c->node;
@@ -95,7 +98,8 @@ static kl_status join(kl_grad_call *c, bool add_dim) {
 GRADIENT(unbind) { return join(c, true); }
 GRADIENT(split) { return join(c, false); }
 
-/* --- Any geometry over one storage -------------------------------------------------------------- */
+/* --- Any geometry over one storage --------------------------------------------------------------
+ */
 
 typedef struct geometry {
   int ndim;
@@ -171,7 +175,8 @@ GRADIENT(as_strided) {
   return c->status;
 }
 
-/* --- In place through a view -------------------------------------------------------------------- */
+/* --- In place through a view --------------------------------------------------------------------
+ */
 
 const kl_gradient kl_gradient_copy_slices = {"CopySlices", kl_backward_copy_slices, {0}, false};
 

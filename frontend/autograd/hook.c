@@ -43,7 +43,8 @@ static kl_status register_hook(kael_tensor *self, kael_hook_fn fn, void *user,
                                void (*destroy)(void *user), kael_hook **out_hook) {
   if (!fn) return kl_fail(KL_ERR_VALUE, "register_hook: the function is NULL");
   if (!self->autograd || !kl_autograd_requires_grad(self))
-    return kl_fail(KL_ERR_RUNTIME, "cannot register a hook on a tensor that doesn't require gradient");
+    return kl_fail(KL_ERR_RUNTIME,
+                   "cannot register a hook on a tensor that doesn't require gradient");
   kl_autograd_node *node;
   uint32_t slot;
   KL_TRY(kl_meta_history(self, &node, &slot));

@@ -44,7 +44,8 @@ bool kl_autograd_requires_grad(const kael_tensor *tensor) {
   return meta->base && meta->base->autograd && kl_autograd_requires_grad(meta->base);
 }
 
-/* --- History ----------------------------------------------------------------------------------- */
+/* --- History -----------------------------------------------------------------------------------
+ */
 
 void kl_meta_set_history(kael_tensor *tensor, kl_autograd_node *node, uint32_t slot) {
   kl_autograd_meta *meta = tensor->autograd;
@@ -72,24 +73,26 @@ kl_status kl_meta_check_view(const kl_autograd_meta *meta, bool indirect) {
   char output[96] = "A view was created in";
   const char *name = node ? kl_node_name(node) : "";
   if (meta->view_kind == KL_VIEW_MULTI && node)
-    return kl_fail(KL_ERR_RUNTIME,
-                   "Output %u of %.*s is a view and %s modified inplace. This view is the output of "
-                   "a function that returns multiple views. Such functions do not allow the output "
-                   "views to be modified inplace. You should replace the inplace operation by an "
-                   "out-of-place one.",
-                   meta->slot, short_name(name), name, object);
+    return kl_fail(
+        KL_ERR_RUNTIME,
+        "Output %u of %.*s is a view and %s modified inplace. This view is the output of "
+        "a function that returns multiple views. Such functions do not allow the output "
+        "views to be modified inplace. You should replace the inplace operation by an "
+        "out-of-place one.",
+        meta->slot, short_name(name), name, object);
   if (node)
     snprintf(output, sizeof output, "Output %u of %.*s is a view of a view which was created in",
              meta->slot, short_name(name), name);
   const bool inference = meta->view_kind == KL_VIEW_INFERENCE;
-  return kl_fail(KL_ERR_RUNTIME,
-                 "%s %s mode and %s modified inplace %s. Given that this use case is ambiguous and "
-                 "error-prone, it is forbidden. You can clarify your code by moving both the view "
-                 "and the inplace either both inside the %s block (if you don't want the inplace to "
-                 "be tracked) or both outside (if you want the inplace to be tracked).",
-                 output, inference ? "inference" : "no_grad", object,
-                 inference ? "in normal mode" : "with grad mode enabled",
-                 inference ? "inference_mode" : "no_grad");
+  return kl_fail(
+      KL_ERR_RUNTIME,
+      "%s %s mode and %s modified inplace %s. Given that this use case is ambiguous and "
+      "error-prone, it is forbidden. You can clarify your code by moving both the view "
+      "and the inplace either both inside the %s block (if you don't want the inplace to "
+      "be tracked) or both outside (if you want the inplace to be tracked).",
+      output, inference ? "inference" : "no_grad", object,
+      inference ? "in normal mode" : "with grad mode enabled",
+      inference ? "inference_mode" : "no_grad");
 }
 
 /* The base has been written since: the view's history is the base's, seen through the geometry. */
@@ -115,7 +118,8 @@ kl_status kl_meta_history(kael_tensor *tensor, kl_autograd_node **out_node, uint
   return KL_OK;
 }
 
-/* --- Leaves ------------------------------------------------------------------------------------ */
+/* --- Leaves ------------------------------------------------------------------------------------
+ */
 
 static kl_status create_accumulator(kael_tensor *leaf, kl_autograd_node **out_node) {
   kl_autograd_node *node;

@@ -21,12 +21,12 @@ typedef struct kl_autograd_meta {
   bool requires_grad; /* a leaf's flag */
   bool retains_grad;
   uint8_t view_kind;
-  uint32_t slot;             /* of grad_fn */
-  kl_autograd_node *grad_fn; /* owned; NULL: a leaf */
-  kl_autograd_node *accumulator; /* weak; under the accumulators' lock */
-  kael_tensor *grad;         /* owned */
-  kael_tensor *base;         /* views: owned, never a view itself */
-  uint64_t version;          /* views: the storage's when grad_fn was made */
+  uint32_t slot;                          /* of grad_fn */
+  kl_autograd_node *grad_fn;              /* owned; NULL: a leaf */
+  kl_autograd_node *accumulator;          /* weak; under the accumulators' lock */
+  kael_tensor *grad;                      /* owned */
+  kael_tensor *base;                      /* views: owned, never a view itself */
+  uint64_t version;                       /* views: the storage's when grad_fn was made */
   struct kl_hook_entry *hooks;            /* of a leaf; owned */
   struct kl_autograd_meta *next_retainer; /* in the list of grad_fn */
 } kl_autograd_meta;

@@ -11,11 +11,12 @@
 
 static atomic_uint_fast64_t next_sequence = 1;
 
-/* --- Rows and names ---------------------------------------------------------------------------- */
+/* --- Rows and names ----------------------------------------------------------------------------
+ */
 
-#define KL_GRADIENT(name, text, save0, save1, save2, result)        \
-  kl_status kl_backward_##name(struct kl_grad_call *call);          \
-  static const kl_gradient gradient_##name = {                      \
+#define KL_GRADIENT(name, text, save0, save1, save2, result)                                       \
+  kl_status kl_backward_##name(struct kl_grad_call *call);                                         \
+  static const kl_gradient gradient_##name = {                                                     \
       text, kl_backward_##name, {save0, save1, save2}, result};
 #include "frontend/autograd/gradients.def"
 #undef KL_GRADIENT
@@ -24,7 +25,8 @@ static const kl_gradient gradient_cross_entropy = {"CrossEntropyBackward0", NULL
 static const kl_gradient gradient_NONE = {"NoneBackward0", NULL, {0}, false};
 
 static const kl_gradient *const gradients[KL_FN_COUNT] = {
-#define KL_FN(NAME, name, form, op, rule, args, inplace, grad, doc) [KL_FN_##NAME] = &gradient_##grad,
+#define KL_FN(NAME, name, form, op, rule, args, inplace, grad, doc)                                \
+  [KL_FN_##NAME] = &gradient_##grad,
 #include "frontend/ops.def"
 #undef KL_FN
 };
@@ -39,16 +41,23 @@ static const char *matmul_name(const kl_autograd_node *node) {
 const char *kl_node_name(const kl_autograd_node *node) {
   if (node->variable || node->inner) return node->gradient->name;
   switch ((kl_fn)node->fn) {
-    case KL_FN_ZERO: return "ZeroBackward0";
-    case KL_FN_UNSQUEEZE: return "UnsqueezeBackward0";
-    case KL_FN_SUM: return node->outputs[0].ndim ? "SumBackward1" : node->gradient->name;
-    case KL_FN_MEAN: return node->outputs[0].ndim ? "MeanBackward1" : node->gradient->name;
-    case KL_FN_MATMUL: return matmul_name(node);
-    default: return node->gradient->name;
+    case KL_FN_ZERO:
+      return "ZeroBackward0";
+    case KL_FN_UNSQUEEZE:
+      return "UnsqueezeBackward0";
+    case KL_FN_SUM:
+      return node->outputs[0].ndim ? "SumBackward1" : node->gradient->name;
+    case KL_FN_MEAN:
+      return node->outputs[0].ndim ? "MeanBackward1" : node->gradient->name;
+    case KL_FN_MATMUL:
+      return matmul_name(node);
+    default:
+      return node->gradient->name;
   }
 }
 
-/* --- Making ------------------------------------------------------------------------------------ */
+/* --- Making ------------------------------------------------------------------------------------
+ */
 
 kl_status kl_node_alloc(const kl_gradient *gradient, uint32_t n_edges, uint32_t n_outputs,
                         uint32_t n_saved, uint32_t n_extra, uint32_t n_ints,
@@ -95,10 +104,14 @@ static unsigned saved_sources(const kl_gradient *gradient, kael_tensor *const *i
 static uint32_t count_extra(kl_fn fn, kael_tensor *const *inputs, int n_inputs,
                             kael_tensor *const *outputs) {
   switch (fn) {
-    case KL_FN_PERMUTE: return inputs[0]->ndim;
-    case KL_FN_CAT: return (uint32_t)n_inputs;
-    case KL_FN_AS_STRIDED: return 1u + inputs[0]->ndim + outputs[0]->ndim;
-    default: return 0;
+    case KL_FN_PERMUTE:
+      return inputs[0]->ndim;
+    case KL_FN_CAT:
+      return (uint32_t)n_inputs;
+    case KL_FN_AS_STRIDED:
+      return 1u + inputs[0]->ndim + outputs[0]->ndim;
+    default:
+      return 0;
   }
 }
 
@@ -107,7 +120,9 @@ static void fill_extra(kl_autograd_node *node, kael_tensor *const *inputs, int n
   int64_t *extra = node->extra;
   const kael_tensor *in = inputs[0];
   switch ((kl_fn)node->fn) {
-    case KL_FN_PERMUTE: memcpy(extra, attrs->dims, in->ndim * sizeof *extra); break;
+    case KL_FN_PERMUTE:
+      memcpy(extra, attrs->dims, in->ndim * sizeof *extra);
+      break;
     case KL_FN_CAT:
       for (int i = 0; i < n_inputs; i++)
         extra[i] = inputs[i]->ndim > attrs->dim ? inputs[i]->shape[attrs->dim] : 0;
@@ -117,7 +132,8 @@ static void fill_extra(kl_autograd_node *node, kael_tensor *const *inputs, int n
       memcpy(extra + 1, in->strides, in->ndim * sizeof *extra);
       memcpy(extra + 1 + in->ndim, outputs[0]->strides, outputs[0]->ndim * sizeof *extra);
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -209,7 +225,8 @@ failed:
   return status;
 }
 
-/* --- Freeing ----------------------------------------------------------------------------------- */
+/* --- Freeing -----------------------------------------------------------------------------------
+ */
 
 static _Thread_local kl_autograd_node *dying;
 static _Thread_local bool burying;

@@ -57,7 +57,7 @@ struct kl_hook_entry;
 
 struct kl_autograd_node {
   atomic_int refs;
-  uint16_t fn; /* kl_fn */
+  uint16_t fn;   /* kl_fn */
   bool released; /* the saved tensors were freed by a backward pass */
   const kl_gradient *gradient;
   uint64_t sequence; /* order of creation */
@@ -67,12 +67,12 @@ struct kl_autograd_node {
   kl_saved_tensor *saved;
   int64_t *extra; /* sizes and strides that only some operators need: see node.c */
   kl_node_args args;
-  kael_tensor *variable;               /* AccumulateGrad: the leaf, owned */
-  kl_autograd_node *inner;             /* CopySlices: the operation in place, owned */
-  kl_autograd_node *outer;             /* of such an operation: its CopySlices, borrowed */
-  struct kl_hook_entry *hooks;         /* on its outputs, in order; owned */
-  struct kl_autograd_meta *retainers;  /* tensors that want their gradient kept; borrowed */
-  kl_autograd_node *next;              /* list of the dying */
+  kael_tensor *variable;              /* AccumulateGrad: the leaf, owned */
+  kl_autograd_node *inner;            /* CopySlices: the operation in place, owned */
+  kl_autograd_node *outer;            /* of such an operation: its CopySlices, borrowed */
+  struct kl_hook_entry *hooks;        /* on its outputs, in order; owned */
+  struct kl_autograd_meta *retainers; /* tensors that want their gradient kept; borrowed */
+  kl_autograd_node *next;             /* list of the dying */
 };
 
 /* The row for `fn`; its `apply` is NULL where the operator has no gradient. */
@@ -84,7 +84,8 @@ extern const kl_gradient kl_gradient_accumulate, kl_gradient_copy_slices;
 kl_status kl_node_create(kl_fn fn, kael_tensor *const *inputs, int n_inputs,
                          kael_tensor *const *outputs, int n_outputs, const kl_fn_attrs *attrs,
                          bool inplace, kl_autograd_node **out_node) KL_MUST_CHECK;
-/* A node without a call, all its arrays zeroed. `n_ints` int64 follow for specs and saved tensors. */
+/* A node without a call, all its arrays zeroed. `n_ints` int64 follow for specs and saved tensors.
+ */
 kl_status kl_node_alloc(const kl_gradient *gradient, uint32_t n_edges, uint32_t n_outputs,
                         uint32_t n_saved, uint32_t n_extra, uint32_t n_ints,
                         kl_autograd_node **out_node, int64_t **out_ints) KL_MUST_CHECK;

@@ -25,8 +25,7 @@ static kl_status check_version(const kl_autograd_node *node, const kl_saved_tens
   const uint64_t version = atomic_load_explicit(&saved->storage->version, memory_order_relaxed);
   if (version == saved->version) return KL_OK;
   char what[48] = "its result";
-  if (saved->source != KL_SAVED_RESULT)
-    snprintf(what, sizeof what, "operand %d", saved->source);
+  if (saved->source != KL_SAVED_RESULT) snprintf(what, sizeof what, "operand %d", saved->source);
   return kl_fail(KL_ERR_RUNTIME,
                  "one of the variables needed for gradient computation has been modified by an "
                  "inplace operation: the %s tensor of shape %s, which %s (%s) saved as %s, is at "

@@ -47,15 +47,15 @@ int64_t kl_tasks_find(const kl_tasks *tasks, const kl_autograd_node *node) {
   return tasks->n_slots ? (int64_t)tasks->slots[slot_of(tasks, node)] - 1 : KL_TASK_NONE;
 }
 
-/* --- Order ------------------------------------------------------------------------------------- */
+/* --- Order -------------------------------------------------------------------------------------
+ */
 
 static bool is_later(const kl_tasks *tasks, uint32_t a, uint32_t b) {
   return tasks->list.data[a].node->sequence > tasks->list.data[b].node->sequence;
 }
 
 kl_status kl_tasks_push_ready(kl_tasks *tasks, uint32_t task) {
-  if (!kl_vec_push(&tasks->heap, task))
-    return kl_fail_memory("a backward pass", sizeof task);
+  if (!kl_vec_push(&tasks->heap, task)) return kl_fail_memory("a backward pass", sizeof task);
   uint32_t *heap = tasks->heap.data;
   uint32_t i = tasks->heap.count - 1;
   for (; i > 0 && is_later(tasks, task, heap[(i - 1) / 2]); i = (i - 1) / 2)
@@ -79,7 +79,8 @@ uint32_t kl_tasks_pop_ready(kl_tasks *tasks) {
   return top;
 }
 
-/* --- Gradients --------------------------------------------------------------------------------- */
+/* --- Gradients ---------------------------------------------------------------------------------
+ */
 
 /* The list of tasks is complete, and so at rest, before the first gradient is put in. */
 kl_status kl_task_grads(kl_task *task, kael_tensor ***out_grads) {

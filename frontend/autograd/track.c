@@ -4,8 +4,7 @@
 #include "frontend/autograd/meta.h"
 
 kl_status kl_autograd_track(kl_fn fn, kael_tensor *const *inputs, int n_inputs,
-                            kael_tensor *const *outputs, int n_outputs,
-                            const kl_fn_attrs *attrs) {
+                            kael_tensor *const *outputs, int n_outputs, const kl_fn_attrs *attrs) {
   if (!kl_gradient_of(fn)->apply) return KL_OK;
   if (!kl_dtype_is_float((kl_dtype)outputs[0]->dtype)) return KL_OK;
   kl_autograd_node *node;
@@ -22,7 +21,8 @@ done:
   return status;
 }
 
-/* --- Views ------------------------------------------------------------------------------------- */
+/* --- Views -------------------------------------------------------------------------------------
+ */
 
 static kl_view_kind kind_of_views(int n_views, kl_fn fn, const kl_autograd_meta *base) {
   if (kl_inference_enabled()) return KL_VIEW_INFERENCE;
@@ -49,7 +49,8 @@ kl_status kl_autograd_track_view(kl_fn fn, kael_tensor *base, kael_tensor *const
   return kl_autograd_track(fn, &base, 1, views, n_views, attrs);
 }
 
-/* --- In place ---------------------------------------------------------------------------------- */
+/* --- In place ----------------------------------------------------------------------------------
+ */
 
 static bool any_requires_grad(kael_tensor *const *inputs, int n_inputs) {
   for (int i = 0; i < n_inputs; i++)
