@@ -2,8 +2,8 @@
  *
  * The two take turns of several rounds; medians over all rounds are printed. After a turn
  * OpenBLAS's threads are given time to sleep: they spin for a tenth of a second after their last
- * task, on CPUs that kael's would use. OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset first, so that the peer chooses
- * by itself. Usage: bench_matmul [threads] [f64]
+ * task, on CPUs that kael's would use. OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset first, so
+ * that the peer chooses by itself. Usage: bench_matmul [threads] [f64]
  */
 #include <dlfcn.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  *
  * A freed block is kept for the next request of its size class, because fresh pages cost more than
  * the arithmetic done on them. Classes are powers of two with eight steps between. The cache is
- * bounded (the largest blocks go first), and emptied before a request fails. All functions are thread-safe, and usable in a
- * forked child.
+ * bounded (the largest blocks go first), and emptied before a request fails. All functions are
+ * thread-safe, and usable in a forked child.
  */
 #ifndef KL_RUNTIME_ALLOCATOR_H
 #define KL_RUNTIME_ALLOCATOR_H

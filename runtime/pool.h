@@ -7,7 +7,8 @@
 #define KL_RUNTIME_POOL_H
 
 /* Works until nothing is left to do. Called by each participant with its own worker index, below
- * the number of threads; the caller's is 0. Once one has returned, later calls may return at once. */
+ * the number of threads; the caller's is 0. Once one has returned, later ones may return at
+ * once. */
 typedef void (*kl_pool_task)(void *ctx, int worker);
 
 typedef struct kl_pool kl_pool;

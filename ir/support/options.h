@@ -17,7 +17,7 @@ typedef enum kl_matmul_provider { KL_MATMUL_KAEL, KL_MATMUL_OPENBLAS } kl_matmul
  * Kinds: CHOICE a word of a list, COUNT a number in a range, BYTES a number with an optional
  * suffix K, M or G, TEXT any string (an unset one is NULL). */
 #define KL_OPTIONS(X)                                                                              \
-  X(CHOICE, jit, "KAEL_JIT", "1", "0: eager; 1: record, fuse, run; sync: compile in the foreground") \
+  X(CHOICE, jit, "KAEL_JIT", "1", "0: eager; 1: record, fuse, run; sync: also compile at once")     \
   X(COUNT, debug, "KAEL_DEBUG", "0", "0..4: how much is logged, by default to stderr")             \
   X(TEXT, dump, "KAEL_DUMP", NULL, "print the IR after the pass of this name")                     \
   X(COUNT, threads, "KAEL_THREADS", "0", "threads used by the library; 0: not set")                \
