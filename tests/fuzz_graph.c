@@ -42,7 +42,9 @@ static bool parse_settings(int argc, char **argv, settings *s) {
 int main(int argc, char **argv) {
   settings s = {.seed = 1, .count = 1000, .check = {.n_steps = 12}};
   if (!parse_settings(argc, argv, &s)) {
-    fprintf(stderr, "usage: fuzz_graph [--seed N] [--count M] [--steps S] [--llvm] [--no-reuse] [--coverage]\n");
+    fprintf(stderr,
+            "usage: fuzz_graph [--seed N] [--count M] [--steps S] [--llvm] [--no-reuse] "
+            "[--coverage]\n");
     return 2;
   }
   graph_check_totals totals = {0};

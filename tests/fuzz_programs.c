@@ -3,8 +3,8 @@
  *   fuzz_programs [--seed N] [--count M] [--mode tier0|sync|eager] [--coverage]
  *
  * What can be seen must be the same in both modes: values bit for bit, shapes, strides, versions,
- * gradients, which tensors share memory, error codes and texts. A program that differs is shrunk and
- * printed as C. */
+ * gradients, which tensors share memory, error codes and texts. A program that differs is shrunk
+ * and printed as C. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +49,9 @@ static bool parse_settings(int argc, char **argv, settings *s) {
 int main(int argc, char **argv) {
   settings s = {.seed = 1, .count = 1000, .mode = KAEL_JIT_LAZY};
   if (!parse_settings(argc, argv, &s)) {
-    fprintf(stderr, "usage: fuzz_programs [--seed N] [--count M] [--mode tier0|sync|eager] "
-                    "[--coverage]\n");
+    fprintf(stderr,
+            "usage: fuzz_programs [--seed N] [--count M] [--mode tier0|sync|eager] "
+            "[--coverage]\n");
     return 2;
   }
   program_check_totals totals = {0};

@@ -72,8 +72,8 @@ static kl_scalar eval_elem(evaluation *e, const kl_node *node, const int64_t *po
   bool known = true;
   if (node->op == KL_OP_INDEX) return (kl_scalar){.i64 = point[node->attr]};
   for (int a = 0; a < node->n_operands; a++) args[a] = read_operand(e, node, a, point, 0);
-  kl_scalar result = naive_apply((kl_op)node->op, operand_dtype(e, node, 0), (kl_dtype)node->dtype,
-                                 args, &known);
+  kl_scalar result =
+      naive_apply((kl_op)node->op, operand_dtype(e, node, 0), (kl_dtype)node->dtype, args, &known);
   if (!known) e->fault = "no scalar function for an operation and dtype";
   return result;
 }

@@ -11,8 +11,8 @@
 #define BOOL_TYPES(E, f) E(f, b8, KL_BOOL, uint8_t)
 #define FLOAT_TYPES(E, f) E(f, f32, KL_F32, float) E(f, f64, KL_F64, double)
 #define SIGNED_TYPES(E, f)                                                                         \
-  E(f, i8, KL_I8, int8_t) E(f, i16, KL_I16, int16_t) E(f, i32, KL_I32, int32_t)                    \
-  E(f, i64, KL_I64, int64_t)
+  E(f, i8, KL_I8, int8_t)                                                                          \
+  E(f, i16, KL_I16, int16_t) E(f, i32, KL_I32, int32_t) E(f, i64, KL_I64, int64_t)
 #define INT_TYPES(E, f) E(f, u8, KL_U8, uint8_t) SIGNED_TYPES(E, f)
 #define NUMBER_TYPES(E, f) INT_TYPES(E, f) FLOAT_TYPES(E, f)
 #define BOOL_INT_TYPES(E, f) BOOL_TYPES(E, f) INT_TYPES(E, f)
@@ -20,8 +20,9 @@
 
 /* All once more, for a list inside a list. */
 #define TARGET_TYPES(E, f)                                                                         \
-  E(f, b8, KL_BOOL) E(f, u8, KL_U8) E(f, i8, KL_I8) E(f, i16, KL_I16) E(f, i32, KL_I32)            \
-  E(f, i64, KL_I64) E(f, f16, KL_F16) E(f, bf16, KL_BF16) E(f, f32, KL_F32) E(f, f64, KL_F64)
+  E(f, b8, KL_BOOL)                                                                                \
+  E(f, u8, KL_U8) E(f, i8, KL_I8) E(f, i16, KL_I16) E(f, i32, KL_I32) E(f, i64, KL_I64)            \
+      E(f, f16, KL_F16) E(f, bf16, KL_BF16) E(f, f32, KL_F32) E(f, f64, KL_F64)
 
 #define ACCESS(f, token, DTYPE, T)                                                                 \
   static T get_##token(kl_scalar scalar) {                                                         \
@@ -39,20 +40,24 @@ HALF_TYPES(ACCESS, )
 #undef ACCESS
 
 #define CASE_1(f, token, DTYPE, T)                                                                 \
-  case DTYPE: return put_##token(kl_math_##f##_##token(get_##token(args[0])));
+  case DTYPE:                                                                                      \
+    return put_##token(kl_math_##f##_##token(get_##token(args[0])));
 #define CASE_2(f, token, DTYPE, T)                                                                 \
-  case DTYPE: return put_##token(kl_math_##f##_##token(get_##token(args[0]), get_##token(args[1])));
+  case DTYPE:                                                                                      \
+    return put_##token(kl_math_##f##_##token(get_##token(args[0]), get_##token(args[1])));
 #define CASE_3(f, token, DTYPE, T)                                                                 \
   case DTYPE:                                                                                      \
     return put_##token(                                                                            \
         kl_math_##f##_##token(get_##token(args[0]), get_##token(args[1]), get_##token(args[2])));
 #define CASE_PREDICATE(f, token, DTYPE, T)                                                         \
-  case DTYPE: return put_b8(kl_math_##f##_##token(get_##token(args[0]), get_##token(args[1])));
+  case DTYPE:                                                                                      \
+    return put_b8(kl_math_##f##_##token(get_##token(args[0]), get_##token(args[1])));
 #define OP(NAME, name, CASE, TYPES)                                                                \
   case KL_OP_##NAME:                                                                               \
     switch (from) {                                                                                \
       TYPES(CASE, name)                                                                            \
-      default: break;                                                                              \
+      default:                                                                                     \
+        break;                                                                                     \
     }                                                                                              \
     break;
 
@@ -88,7 +93,8 @@ static kl_scalar apply_unary(kl_op op, kl_dtype from, const kl_scalar *args, boo
     OP(CEIL, ceil, CASE_1, FLOAT_TYPES)
     OP(ROUND, round, CASE_1, FLOAT_TYPES)
     OP(TRUNC, trunc, CASE_1, FLOAT_TYPES)
-    default: break;
+    default:
+      break;
   }
   return unknown(known);
 }
@@ -119,31 +125,36 @@ static kl_scalar apply_binary(kl_op op, kl_dtype from, const kl_scalar *args, bo
     OP(LE, le, CASE_PREDICATE, ALL_TYPES)
     OP(GT, gt, CASE_PREDICATE, ALL_TYPES)
     OP(GE, ge, CASE_PREDICATE, ALL_TYPES)
-    default: break;
+    default:
+      break;
   }
   return unknown(known);
 }
 
 #define CASE_CAST_TO(from_token, token, DTYPE)                                                     \
-  case DTYPE: return put_##token(kl_math_cast_##from_token##_##token(value));
+  case DTYPE:                                                                                      \
+    return put_##token(kl_math_cast_##from_token##_##token(value));
 #define CAST_FROM(f, token, DTYPE, T)                                                              \
   static kl_scalar cast_from_##token(T value, kl_dtype to, bool *known) {                          \
     switch (to) {                                                                                  \
       TARGET_TYPES(CASE_CAST_TO, token)                                                            \
-      default: return unknown(known);                                                              \
+      default:                                                                                     \
+        return unknown(known);                                                                     \
     }                                                                                              \
   }
 ALL_TYPES(CAST_FROM, )
 HALF_TYPES(CAST_FROM, )
 #define CASE_CAST_FROM(f, token, DTYPE, T)                                                         \
-  case DTYPE: return cast_from_##token(get_##token(value), to, known);
+  case DTYPE:                                                                                      \
+    return cast_from_##token(get_##token(value), to, known);
 
 static kl_scalar apply_cast(kl_dtype from, kl_dtype to, kl_scalar value, bool *known) {
   if (from == to) return value;
   switch (from) {
     ALL_TYPES(CASE_CAST_FROM, )
     HALF_TYPES(CASE_CAST_FROM, )
-    default: return unknown(known);
+    default:
+      return unknown(known);
   }
 }
 
@@ -156,13 +167,18 @@ static kl_scalar apply_random(kl_op op, const kl_scalar *args) {
 kl_scalar naive_apply(kl_op op, kl_dtype from, kl_dtype to, const kl_scalar *args, bool *known) {
   switch (op) {
     case KL_OP_COPY:
-    case KL_OP_BITCAST: return args[0];
-    case KL_OP_CAST: return apply_cast(from, to, args[0], known);
-    case KL_OP_SELECT: return args[0].u8 ? args[1] : args[2];
+    case KL_OP_BITCAST:
+      return args[0];
+    case KL_OP_CAST:
+      return apply_cast(from, to, args[0], known);
+    case KL_OP_SELECT:
+      return args[0].u8 ? args[1] : args[2];
     case KL_OP_RANDOM:
-    case KL_OP_RANDOM_HIGH: return apply_random(op, args);
-    OP(FMA, fma, CASE_3, FLOAT_TYPES)
-    default: break;
+    case KL_OP_RANDOM_HIGH:
+      return apply_random(op, args);
+      OP(FMA, fma, CASE_3, FLOAT_TYPES)
+    default:
+      break;
   }
   if (kl_op_table[op].arity == 1) return apply_unary(op, from, args, known);
   if (kl_op_table[op].arity == 2) return apply_binary(op, from, args, known);
@@ -183,11 +199,16 @@ void naive_store(kl_dtype dtype, void *bytes, int64_t at, kl_scalar value) {
 
 bool naive_is_nan(kl_dtype dtype, kl_scalar value) {
   switch (dtype) {
-    case KL_F32: return isnan(value.f32);
-    case KL_F64: return isnan(value.f64);
-    case KL_F16: return (value.bits & 0x7fff) > 0x7c00;
-    case KL_BF16: return (value.bits & 0x7fff) > 0x7f80;
-    default: return false;
+    case KL_F32:
+      return isnan(value.f32);
+    case KL_F64:
+      return isnan(value.f64);
+    case KL_F16:
+      return (value.bits & 0x7fff) > 0x7c00;
+    case KL_BF16:
+      return (value.bits & 0x7fff) > 0x7f80;
+    default:
+      return false;
   }
 }
 
@@ -198,27 +219,43 @@ bool naive_same(kl_dtype dtype, kl_scalar a, kl_scalar b) {
 /* The least value of a dtype, with minus infinity for floats. */
 static kl_scalar least(kl_dtype dtype) {
   switch (dtype) {
-    case KL_I8: return put_i8(INT8_MIN);
-    case KL_I16: return put_i16(INT16_MIN);
-    case KL_I32: return put_i32(INT32_MIN);
-    case KL_I64: return put_i64(INT64_MIN);
-    case KL_F32: return put_f32(-INFINITY);
-    case KL_F64: return put_f64(-(double)INFINITY);
-    default: return (kl_scalar){.bits = 0};
+    case KL_I8:
+      return put_i8(INT8_MIN);
+    case KL_I16:
+      return put_i16(INT16_MIN);
+    case KL_I32:
+      return put_i32(INT32_MIN);
+    case KL_I64:
+      return put_i64(INT64_MIN);
+    case KL_F32:
+      return put_f32(-INFINITY);
+    case KL_F64:
+      return put_f64(-(double)INFINITY);
+    default:
+      return (kl_scalar){.bits = 0};
   }
 }
 
 static kl_scalar greatest(kl_dtype dtype) {
   switch (dtype) {
-    case KL_BOOL: return put_b8(1);
-    case KL_U8: return put_u8(UINT8_MAX);
-    case KL_I8: return put_i8(INT8_MAX);
-    case KL_I16: return put_i16(INT16_MAX);
-    case KL_I32: return put_i32(INT32_MAX);
-    case KL_I64: return put_i64(INT64_MAX);
-    case KL_F32: return put_f32(INFINITY);
-    case KL_F64: return put_f64((double)INFINITY);
-    default: return (kl_scalar){.bits = 0};
+    case KL_BOOL:
+      return put_b8(1);
+    case KL_U8:
+      return put_u8(UINT8_MAX);
+    case KL_I8:
+      return put_i8(INT8_MAX);
+    case KL_I16:
+      return put_i16(INT16_MAX);
+    case KL_I32:
+      return put_i32(INT32_MAX);
+    case KL_I64:
+      return put_i64(INT64_MAX);
+    case KL_F32:
+      return put_f32(INFINITY);
+    case KL_F64:
+      return put_f64((double)INFINITY);
+    default:
+      return (kl_scalar){.bits = 0};
   }
 }
 
@@ -226,10 +263,14 @@ kl_scalar naive_fold_start(kl_op op, kl_dtype dtype) {
   switch (op) {
     case KL_OP_REDUCE_PROD:
       return dtype == KL_F32 ? put_f32(1) : dtype == KL_F64 ? put_f64(1) : put_i64(1);
-    case KL_OP_REDUCE_MAX: return least(dtype);
-    case KL_OP_REDUCE_MIN: return greatest(dtype);
-    case KL_OP_REDUCE_ALL: return put_b8(1);
-    default: return (kl_scalar){.bits = 0};
+    case KL_OP_REDUCE_MAX:
+      return least(dtype);
+    case KL_OP_REDUCE_MIN:
+      return greatest(dtype);
+    case KL_OP_REDUCE_ALL:
+      return put_b8(1);
+    default:
+      return (kl_scalar){.bits = 0};
   }
 }
 

@@ -28,8 +28,7 @@ void shape_strides(const shape *s, int64_t *strides) {
 static int64_t random_dim(tape *t) {
   static const int64_t common[] = {2, 3, 1, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 64, 100};
   static const int64_t large[] = {127, 255, 257, 1000, 1023, 1024, 1025, 2048, 2500, 5000};
-  if (tape_chance(t, 1, 16))
-    return large[tape_choose(t, sizeof large / sizeof *large)];
+  if (tape_chance(t, 1, 16)) return large[tape_choose(t, sizeof large / sizeof *large)];
   if (tape_chance(t, 1, 60)) return 0;
   return common[tape_choose(t, sizeof common / sizeof *common)];
 }
@@ -64,41 +63,61 @@ static uint64_t next_bits(uint64_t *state) {
 }
 
 static double special_float(uint64_t bits) {
-  static const double specials[] = {0.0,    -0.0,   1.0,     -1.0,   INFINITY, -INFINITY, NAN,
-                                    1e-310, 1e-40,  3.4e38,  1e300,  0x1p31,   0x1p63,    -0x1p63,
-                                    0.5,    255.5,  -0.75,   1e10,   88.8,     -104.0};
+  static const double specials[] = {0.0,    -0.0,  1.0,    -1.0,  INFINITY, -INFINITY, NAN,
+                                    1e-310, 1e-40, 3.4e38, 1e300, 0x1p31,   0x1p63,    -0x1p63,
+                                    0.5,    255.5, -0.75,  1e10,  88.8,     -104.0};
   return specials[bits % (sizeof specials / sizeof *specials)];
 }
 
 static double random_float(value_kind kind, int64_t i, uint64_t bits) {
   double unit = (double)(bits >> 11) * 0x1p-53;
   switch (kind) {
-    case VALUES_COUNTING: return (double)(i % 97) + 1;
-    case VALUES_SMALL: return unit * 4 - 2;
-    case VALUES_WIDE: return (unit - 0.5) * pow(10, (double)(bits % 13) - 4);
-    default: return bits % 3 ? unit * 4 - 2 : special_float(bits >> 5);
+    case VALUES_COUNTING:
+      return (double)(i % 97) + 1;
+    case VALUES_SMALL:
+      return unit * 4 - 2;
+    case VALUES_WIDE:
+      return (unit - 0.5) * pow(10, (double)(bits % 13) - 4);
+    default:
+      return bits % 3 ? unit * 4 - 2 : special_float(bits >> 5);
   }
 }
 
 static int64_t random_int(value_kind kind, int64_t i, uint64_t bits) {
   static const int64_t specials[] = {0, 1, -1, INT64_MAX, INT64_MIN, INT32_MAX, INT32_MIN, 255};
   switch (kind) {
-    case VALUES_COUNTING: return i % 97 + 1;
-    case VALUES_SMALL: return (int64_t)(bits % 21) - 10;
-    case VALUES_WIDE: return (int64_t)bits;
-    default: return specials[bits % 8];
+    case VALUES_COUNTING:
+      return i % 97 + 1;
+    case VALUES_SMALL:
+      return (int64_t)(bits % 21) - 10;
+    case VALUES_WIDE:
+      return (int64_t)bits;
+    default:
+      return specials[bits % 8];
   }
 }
 
 static kl_scalar random_value(kl_dtype dtype, value_kind kind, int64_t i, uint64_t bits) {
   kl_scalar value = {.bits = 0};
   switch (dtype) {
-    case KL_F32: value.f32 = (float)random_float(kind, i, bits); break;
-    case KL_F64: value.f64 = random_float(kind, i, bits); break;
-    case KL_BOOL: value.u8 = random_int(kind, i, bits) & 1; break;
-    case KL_U8: value.u8 = (uint8_t)random_int(kind, i, bits); break;
-    case KL_I32: value.i32 = (int32_t)random_int(kind, i, bits); break;
-    default: value.i64 = random_int(kind, i, bits); break;
+    case KL_F32:
+      value.f32 = (float)random_float(kind, i, bits);
+      break;
+    case KL_F64:
+      value.f64 = random_float(kind, i, bits);
+      break;
+    case KL_BOOL:
+      value.u8 = random_int(kind, i, bits) & 1;
+      break;
+    case KL_U8:
+      value.u8 = (uint8_t)random_int(kind, i, bits);
+      break;
+    case KL_I32:
+      value.i32 = (int32_t)random_int(kind, i, bits);
+      break;
+    default:
+      value.i64 = random_int(kind, i, bits);
+      break;
   }
   return value;
 }
@@ -174,9 +193,7 @@ int32_t builder_leaf(builder *b, kl_dtype dtype, const shape *s, int64_t index_b
 
 const kl_node *builder_node(const builder *b, int32_t id) { return &b->g->graph.nodes.data[id]; }
 
-static bool can_make_leaf(const builder *b) {
-  return b->g->graph.leaves.count < RANDOM_MAX_LEAVES;
-}
+static bool can_make_leaf(const builder *b) { return b->g->graph.leaves.count < RANDOM_MAX_LEAVES; }
 
 static int32_t pick(builder *b, int dtype) {
   int32_t found[6];
@@ -323,8 +340,8 @@ void builder_read(builder *b, int32_t id, int a, int32_t node, uint32_t zero_mas
     shape_strides(s, operand->strides);
   } else {
     int64_t numel = builder_node(b, node)->numel;
-    int64_t reach = deal_strides(b, numel, reader->n_dims, reader->dims, zero_mask, true,
-                                 operand->strides);
+    int64_t reach =
+        deal_strides(b, numel, reader->n_dims, reader->dims, zero_mask, true, operand->strides);
     if (tape_chance(b->t, 1, 2)) operand->offset = tape_between(b->t, 0, numel - 1 - reach);
   }
   split_offset(b, operand);

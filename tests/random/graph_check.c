@@ -88,8 +88,8 @@ static bool compare_outputs(check *c, const char *stage, const kl_program *progr
       if (slot->kind == KL_SLOT_TEMP) return fault(c, stage, "an output lies in temporary memory");
       if (node->home >= 0 && (slot->kind != KL_SLOT_LEAF || (int32_t)slot->leaf != node->home))
         return fault(c, stage, "an output is not in its home's slot");
-      if (!compare_values(c, stage, 'n', (int)n, (kl_dtype)node->dtype, node->numel,
-                          c->expected[n], run->slots[output->slot]))
+      if (!compare_values(c, stage, 'n', (int)n, (kl_dtype)node->dtype, node->numel, c->expected[n],
+                          run->slots[output->slot]))
         return false;
     }
     if (!found) return fault(c, stage, "a kept node is no output of the program");
@@ -177,8 +177,9 @@ static bool run_tier(check *c, const char *stage, const kl_program *program,
                          &run) != KL_OK) {
     same = fault(c, stage, kl_error_message());
   } else {
-    same = compare_outputs(c, stage, program, &run) && compare_leaves(c, stage, block) &&
-           (runner_guards_hold(program, &run) || fault(c, stage, "bytes beside a slot were written"));
+    same =
+        compare_outputs(c, stage, program, &run) && compare_leaves(c, stage, block) &&
+        (runner_guards_hold(program, &run) || fault(c, stage, "bytes beside a slot were written"));
     runner_finish(&run);
   }
   free(block);
@@ -195,7 +196,8 @@ static void print_program(const kl_program *program) {
     printf("launch %u: %s, slots", i, kinds[launch->kind]);
     for (uint32_t k = 0; k < launch->slots.count; k++) printf(" %d", (int)launch->slots.data[k]);
     printf(", ints");
-    for (uint32_t k = 0; k < launch->ints.count; k++) printf(" %lld", (long long)launch->ints.data[k]);
+    for (uint32_t k = 0; k < launch->ints.count; k++)
+      printf(" %lld", (long long)launch->ints.data[k]);
     printf("\n");
     if (launch->kind == KL_LAUNCH_KERNEL &&
         kl_kernel_print(&program->kernels.data[launch->kernel], &text) == KL_OK)
@@ -209,7 +211,8 @@ static void print_program(const kl_program *program) {
            (long long)slot->nbytes);
   }
   for (uint32_t i = 0; i < program->outputs.count; i++)
-    printf("output n%d: slot %u\n", (int)program->outputs.data[i].node, program->outputs.data[i].slot);
+    printf("output n%d: slot %u\n", (int)program->outputs.data[i].node,
+           program->outputs.data[i].slot);
   fflush(stdout);
 }
 
@@ -288,7 +291,10 @@ static bool check_tape(job *j, tape *t, uint64_t variant) {
   random_graph_make(&g, t, j->options->n_steps);
   if (j->options->no_reuse) forbid_reuse(&g.graph);
   if (j->prunes) prune(&g.graph);
-  check c = {.g = &g, .options = j->options, .totals = j->totals, .variant = variant,
+  check c = {.g = &g,
+             .options = j->options,
+             .totals = j->totals,
+             .variant = variant,
              .explain = j->explain};
   if (j->explain) {
     kl_text text = {0};
@@ -361,9 +367,10 @@ bool graph_check_range(uint64_t first, long count, const graph_check_options *op
 }
 
 void graph_check_print(const graph_check_totals *t) {
-  printf("%ld graphs of %ld nodes: %ld kernels (%ld sections, %ld reductions, %ld split by columns, "
-         "%ld scratch rows, at most %ld nodes), %ld matrix products, %ld copies, %ld outputs in "
-         "leaves; no difference\n",
-         t->graphs, t->nodes, t->kernels, t->sections, t->reduces, t->split_sections, t->scratch,
-         t->most_nodes_in_a_kernel, t->matmuls, t->copies, t->in_place);
+  printf(
+      "%ld graphs of %ld nodes: %ld kernels (%ld sections, %ld reductions, %ld split by columns, "
+      "%ld scratch rows, at most %ld nodes), %ld matrix products, %ld copies, %ld outputs in "
+      "leaves; no difference\n",
+      t->graphs, t->nodes, t->kernels, t->sections, t->reduces, t->split_sections, t->scratch,
+      t->most_nodes_in_a_kernel, t->matmuls, t->copies, t->in_place);
 }

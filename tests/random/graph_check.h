@@ -5,14 +5,15 @@
 #include "tests/random/graph_random.h"
 
 typedef struct graph_check_options {
-  int n_steps; /* of each graph, at most */
-  bool llvm;   /* by tier 1 as well */
+  int n_steps;   /* of each graph, at most */
+  bool llvm;     /* by tier 1 as well */
   bool no_reuse; /* no leaf is reusable, no value has a home */
 } graph_check_options;
 
 typedef struct graph_check_totals {
   random_coverage coverage;
-  long graphs, nodes, kernels, matmuls, copies, sections, reduces, in_place, split_sections, scratch;
+  long graphs, nodes, kernels, matmuls, copies, sections, reduces, in_place, split_sections,
+      scratch;
   long most_nodes_in_a_kernel;
   uint64_t seed; /* of the graph being checked */
 } graph_check_totals;

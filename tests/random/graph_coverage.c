@@ -49,7 +49,7 @@ void random_graph_count(const random_graph *g, random_coverage *coverage) {
 }
 
 void random_coverage_print(const random_coverage *coverage) {
-  static const char *layouts[] = {"scalar", "same",     "part", "broadcast",
+  static const char *layouts[] = {"scalar",   "same",   "part", "broadcast",
                                   "permuted", "gapped", "empty"};
   int n_pairs = 0, n_ops = 0, n_reads = 0;
   for (int op = 0; op < KL_OP_COUNT; op++) {
@@ -62,8 +62,7 @@ void random_coverage_print(const random_coverage *coverage) {
     n_ops++;
     printf("  %-14s", kl_op_table[op].text);
     for (int d = 0; d < KL_DTYPE_COUNT; d++)
-      if (coverage->ops[op][d])
-        printf(" %s:%ld", kl_dtype_name((kl_dtype)d), coverage->ops[op][d]);
+      if (coverage->ops[op][d]) printf(" %s:%ld", kl_dtype_name((kl_dtype)d), coverage->ops[op][d]);
     printf(" |");
     for (int l = 0; l < RANDOM_LAYOUT_COUNT; l++) {
       n_reads += coverage->reads[op][l] > 0;
@@ -71,8 +70,9 @@ void random_coverage_print(const random_coverage *coverage) {
     }
     printf("\n");
   }
-  printf("coverage: %d ops, %d (op, dtype), %d (op, layout), %ld kept, %ld homes, %ld reusable, "
-         "%ld aliased, %ld run-time offsets\n",
-         n_ops, n_pairs, n_reads, coverage->keeps, coverage->homes, coverage->reusable_leaves,
-         coverage->aliased_leaves, coverage->offset_slots);
+  printf(
+      "coverage: %d ops, %d (op, dtype), %d (op, layout), %ld kept, %ld homes, %ld reusable, "
+      "%ld aliased, %ld run-time offsets\n",
+      n_ops, n_pairs, n_reads, coverage->keeps, coverage->homes, coverage->reusable_leaves,
+      coverage->aliased_leaves, coverage->offset_slots);
 }

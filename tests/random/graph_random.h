@@ -45,7 +45,7 @@ typedef enum random_layout {
 } random_layout;
 
 typedef struct random_coverage {
-  long ops[KL_OP_COUNT][KL_DTYPE_COUNT];       /* by the dtype of operand 0, else of the result */
+  long ops[KL_OP_COUNT][KL_DTYPE_COUNT];        /* by the dtype of operand 0, else of the result */
   long reads[KL_OP_COUNT][RANDOM_LAYOUT_COUNT]; /* by the reading op */
   long keeps, homes, reusable_leaves, aliased_leaves, offset_slots;
 } random_coverage;

@@ -32,8 +32,10 @@ static bool fits(kl_op op, int arity, kl_dtype dtype) {
     case KL_OP_BITCAST:
     case KL_OP_SELECT:
     case KL_OP_RANDOM:
-    case KL_OP_RANDOM_HIGH: return false;
-    default: return kl_op_takes(op, dtype);
+    case KL_OP_RANDOM_HIGH:
+      return false;
+    default:
+      return kl_op_takes(op, dtype);
   }
 }
 
@@ -218,16 +220,16 @@ static void step_softmax(builder *b) {
   int32_t x = builder_pick(b, tape_chance(b->t, 1, 4) ? KL_F64 : KL_F32);
   int rank = shape_of(b, x).rank;
   uint32_t mask = tape_chance(b->t, 1, 5) ? tape_choose(b->t, 1u << rank)
-                                          : rank ? 1u << (rank - 1) : 0;
+                  : rank                  ? 1u << (rank - 1)
+                                          : 0;
   shape s = shape_of(b, x);
   bool backward = tape_chance(b->t, 1, 2), logarithmic = tape_chance(b->t, 1, 2);
   int32_t gradient = backward ? builder_leaf(b, dtype_of(b, x), &s, 0) : -1;
   int32_t shifted = add_rowwise(b, KL_OP_SUB, x, add_reduce(b, KL_OP_REDUCE_MAX, x, mask), mask);
   int32_t exponential = add_unary(b, KL_OP_EXP, shifted);
   int32_t total = add_reduce(b, KL_OP_REDUCE_SUM, exponential, mask);
-  int32_t y = logarithmic
-                  ? add_rowwise(b, KL_OP_SUB, shifted, add_unary(b, KL_OP_LOG, total), mask)
-                  : add_rowwise(b, KL_OP_DIV, exponential, total, mask);
+  int32_t y = logarithmic ? add_rowwise(b, KL_OP_SUB, shifted, add_unary(b, KL_OP_LOG, total), mask)
+                          : add_rowwise(b, KL_OP_DIV, exponential, total, mask);
   if (!backward) return;
   if (logarithmic) {
     int32_t sum = add_reduce(b, KL_OP_REDUCE_SUM, gradient, mask);
@@ -244,7 +246,8 @@ static void step_normalize(builder *b) {
   int32_t x = builder_pick(b, tape_chance(b->t, 1, 4) ? KL_F64 : KL_F32);
   int rank = shape_of(b, x).rank;
   uint32_t mask = tape_chance(b->t, 1, 3) ? tape_choose(b->t, 1u << rank)
-                                          : rank ? 1u << (rank - 1) : 0;
+                  : rank                  ? 1u << (rank - 1)
+                                          : 0;
   int32_t sum = add_reduce(b, KL_OP_REDUCE_SUM, x, mask);
   shape rows = shape_of(b, sum);
   int32_t mean = builder_add(b, KL_OP_MUL, dtype_of(b, x), &rows, 0);
@@ -292,8 +295,8 @@ static void step_scatter(builder *b) {
   int axis = (int)tape_choose(b->t, (uint32_t)s.rank), axes[BUILDER_MAX_RANK];
   int64_t extent = s.dims[axis];
   int32_t index = builder_pick_index(b, extent);
-  kl_op op = dtype_of(b, old) == KL_BOOL || tape_chance(b->t, 1, 4) ? KL_OP_SCATTER
-                                                                  : KL_OP_SCATTER_ADD;
+  kl_op op =
+      dtype_of(b, old) == KL_BOOL || tape_chance(b->t, 1, 4) ? KL_OP_SCATTER : KL_OP_SCATTER_ADD;
   shape_strides(&s, strides);
   shape dims = axes_last(&s, 1u << axis, axes);
   dims.dims[s.rank - 1] = tape_between(b->t, 1, 40);
@@ -409,10 +412,9 @@ static void step_matmul(builder *b) {
 
 void builder_step(builder *b) {
   static void (*const steps[])(builder *) = {
-      step_unary,  step_binary,  step_chain,   step_reduce, step_write,     step_binary,
-      step_unary,  step_binary,  step_reduce,  step_write,  step_softmax,   step_cat,
-      step_gather, step_scatter, step_cast,    step_select, step_normalize, step_matmul,
-      step_fma,    step_index,
+      step_unary,  step_binary, step_chain,     step_reduce,  step_write, step_binary, step_unary,
+      step_binary, step_reduce, step_write,     step_softmax, step_cat,   step_gather, step_scatter,
+      step_cast,   step_select, step_normalize, step_matmul,  step_fma,   step_index,
   };
   steps[tape_choose(b->t, sizeof steps / sizeof *steps)](b);
 }

@@ -199,14 +199,16 @@ void program_check_print(const program_check_totals *totals, bool coverage) {
       long n = totals->covered[k][l / PROGRAM_ALIASES][l % PROGRAM_ALIASES];
       n_cells += n > 0;
       if (n && coverage && total == 0)
-        printf("  %-16s", k >= S_UNARY && k <= S_SCALAR_INPLACE ? "elementwise" : statement_name(&s));
+        printf("  %-16s",
+               k >= S_UNARY && k <= S_SCALAR_INPLACE ? "elementwise" : statement_name(&s));
       total += n;
       if (n && coverage)
         printf(" %s%s:%ld", layouts[l / PROGRAM_ALIASES], aliases[l % PROGRAM_ALIASES], n);
     }
     if (coverage && total) printf("\n");
   }
-  printf("%ld programs of %ld statements (%ld of them failed), %ld values by the model, %ld cells "
-         "(statement, layout, alias); no difference\n",
-         totals->programs, totals->statements, totals->failures, totals->model_values, n_cells);
+  printf(
+      "%ld programs of %ld statements (%ld of them failed), %ld values by the model, %ld cells "
+      "(statement, layout, alias); no difference\n",
+      totals->programs, totals->statements, totals->failures, totals->model_values, n_cells);
 }

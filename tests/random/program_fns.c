@@ -3,7 +3,11 @@
 #include "tests/random/program.h"
 
 #define FN_UNARY(id, name_, op_, rule_)                                                            \
-  {.name = #name_, .op = KL_OP_##op_, .rule = #rule_, .unary = kael_##name_, .unary_ = kael_##name_##_},
+  {.name = #name_,                                                                                 \
+   .op = KL_OP_##op_,                                                                              \
+   .rule = #rule_,                                                                                 \
+   .unary = kael_##name_,                                                                          \
+   .unary_ = kael_##name_##_},
 #define FN_BINARY(id, name_, op_, rule_)                                                           \
   {.name = #name_,                                                                                 \
    .binary = true,                                                                                 \

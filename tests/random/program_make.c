@@ -51,8 +51,8 @@ static bool is_single(kael_tensor *candidate, kael_tensor *other) {
 static bool broadcasts_to(kael_tensor *candidate, kael_tensor *other) {
   int shift = kael_ndim(other) - kael_ndim(candidate);
   for (int d = 0; d < kael_ndim(candidate); d++)
-    if (shift < 0 || (kael_size(candidate, d) != 1 &&
-                      kael_size(candidate, d) != kael_size(other, d + shift)))
+    if (shift < 0 ||
+        (kael_size(candidate, d) != 1 && kael_size(candidate, d) != kael_size(other, d + shift)))
       return false;
   return true;
 }
@@ -133,7 +133,8 @@ static void make_new(tape *t, machine *m, statement *s) {
   s->number = random_number(t);
   random_shape(t, s, s->kind == S_FROM_DATA);
   if (s->kind == S_FROM_DATA) s->ints[0] = tape_choose(t, 20);
-  if (s->kind == S_RAND || s->kind == S_RANDN) s->dtype = tape_chance(t, 1, 4) ? KAEL_F64 : KAEL_F32;
+  if (s->kind == S_RAND || s->kind == S_RANDN)
+    s->dtype = tape_chance(t, 1, 4) ? KAEL_F64 : KAEL_F32;
   if (s->kind == S_ARANGE) {
     s->n_ints = 3;
     s->ints[0] = tape_between(t, 0, 3);
@@ -160,9 +161,9 @@ static uint8_t pick_fn(tape *t, bool binary) {
 }
 
 static void make_elementwise(tape *t, machine *m, statement *s) {
-  static const uint8_t kinds[] = {S_BINARY, S_UNARY,       S_SCALAR, S_BINARY, S_UNARY, S_SCALAR,
-                                  S_POW,    S_MASKED_FILL, S_WHERE,  S_TO_DTYPE, S_CLONE,
-                                  S_CONTIGUOUS};
+  static const uint8_t kinds[] = {S_BINARY, S_UNARY,    S_SCALAR, S_BINARY,
+                                  S_UNARY,  S_SCALAR,   S_POW,    S_MASKED_FILL,
+                                  S_WHERE,  S_TO_DTYPE, S_CLONE,  S_CONTIGUOUS};
   s->kind = kinds[tape_choose(t, sizeof kinds)];
   s->a = pick(t, m, is_any, NULL);
   s->number = random_number(t);
@@ -178,10 +179,9 @@ static void make_elementwise(tape *t, machine *m, statement *s) {
 }
 
 static void make_inplace(tape *t, machine *m, statement *s) {
-  static const uint8_t kinds[] = {S_BINARY_INPLACE, S_SCALAR_INPLACE, S_UNARY_INPLACE,
-                                  S_COPY_INPLACE,   S_FILL_INPLACE,   S_ZERO_INPLACE,
-                                  S_SCALAR_INPLACE, S_BINARY_INPLACE, S_POW_INPLACE,
-                                  S_MASKED_FILL_INPLACE};
+  static const uint8_t kinds[] = {
+      S_BINARY_INPLACE, S_SCALAR_INPLACE, S_UNARY_INPLACE,  S_COPY_INPLACE, S_FILL_INPLACE,
+      S_ZERO_INPLACE,   S_SCALAR_INPLACE, S_BINARY_INPLACE, S_POW_INPLACE,  S_MASKED_FILL_INPLACE};
   s->kind = kinds[tape_choose(t, sizeof kinds)];
   s->a = pick(t, m, is_any, NULL);
   s->number = random_number(t);
@@ -192,8 +192,8 @@ static void make_inplace(tape *t, machine *m, statement *s) {
 }
 
 static void make_reduction(tape *t, machine *m, statement *s) {
-  static const uint8_t kinds[] = {S_SUM, S_MEAN, S_AMAX, S_ARGMAX, S_ANY, S_ALL, S_SOFTMAX,
-                                  S_LOG_SOFTMAX, S_SUM, S_SUM};
+  static const uint8_t kinds[] = {S_SUM, S_MEAN,    S_AMAX,        S_ARGMAX, S_ANY,
+                                  S_ALL, S_SOFTMAX, S_LOG_SOFTMAX, S_SUM,    S_SUM};
   s->kind = kinds[tape_choose(t, sizeof kinds)];
   bool floats = s->kind == S_MEAN || s->kind == S_SOFTMAX || s->kind == S_LOG_SOFTMAX;
   s->a = pick(t, m, floats ? is_float_dtype : is_any, NULL);
@@ -211,25 +211,32 @@ static void make_reduction(tape *t, machine *m, statement *s) {
 }
 
 static void make_network(tape *t, machine *m, statement *s) {
-  static const uint8_t kinds[] = {S_MATMUL, S_CAT,         S_INDEX_SELECT, S_GATHER,
-                                  S_LINEAR, S_SCATTER_ADD, S_CROSS_ENTROPY, S_NLL_LOSS,
-                                  S_SCATTER_ADD_INPLACE};
+  static const uint8_t kinds[] = {S_MATMUL,        S_CAT,      S_INDEX_SELECT,
+                                  S_GATHER,        S_LINEAR,   S_SCATTER_ADD,
+                                  S_CROSS_ENTROPY, S_NLL_LOSS, S_SCATTER_ADD_INPLACE};
   s->kind = kinds[tape_choose(t, sizeof kinds)];
   s->a = pick(t, m, has_dims, NULL);
   kael_tensor *a = m->t[s->a];
   s->ints[0] = random_dim(t, a);
   s->n_ints = 1;
   switch (s->kind) {
-    case S_MATMUL: s->b = pick(t, m, multiplies, a); return;
+    case S_MATMUL:
+      s->b = pick(t, m, multiplies, a);
+      return;
     case S_LINEAR:
       s->b = pick(t, m, same_dtype_broadcasts, a);
       s->flag = tape_chance(t, 1, 2);
       s->c = pick(t, m, same_dtype_broadcasts, a);
       return;
-    case S_CAT: s->b = pick(t, m, same_dtype_broadcasts, a); return;
+    case S_CAT:
+      s->b = pick(t, m, same_dtype_broadcasts, a);
+      return;
     case S_CROSS_ENTROPY:
-    case S_NLL_LOSS: s->ints[0] = tape_choose(t, 3); break;
-    default: break;
+    case S_NLL_LOSS:
+      s->ints[0] = tape_choose(t, 3);
+      break;
+    default:
+      break;
   }
   /* An index, which is made first where there is none. */
   s->b = pick(t, m, is_i64, NULL);
@@ -261,10 +268,10 @@ static void factor_shape(tape *t, kael_tensor *a, statement *s) {
 }
 
 static void make_view(tape *t, machine *m, statement *s) {
-  static const uint8_t kinds[] = {S_TRANSPOSE, S_SLICE,  S_SELECT,     S_VIEW,     S_EXPAND,
-                                  S_RESHAPE,   S_DETACH, S_PERMUTE,    S_SQUEEZE,  S_UNSQUEEZE,
-                                  S_SLICE,     S_SELECT, S_AS_STRIDED, S_DIAGONAL, S_UNBIND_FIRST,
-                                  S_SPLIT_FIRST};
+  static const uint8_t kinds[] = {S_TRANSPOSE,  S_SLICE,     S_SELECT,       S_VIEW,
+                                  S_EXPAND,     S_RESHAPE,   S_DETACH,       S_PERMUTE,
+                                  S_SQUEEZE,    S_UNSQUEEZE, S_SLICE,        S_SELECT,
+                                  S_AS_STRIDED, S_DIAGONAL,  S_UNBIND_FIRST, S_SPLIT_FIRST};
   s->kind = kinds[tape_choose(t, sizeof kinds)];
   s->a = pick(t, m, has_dims, NULL);
   kael_tensor *a = m->t[s->a];
@@ -273,7 +280,9 @@ static void make_view(tape *t, machine *m, statement *s) {
   s->ints[0] = dim;
   s->n_ints = 2;
   switch (s->kind) {
-    case S_TRANSPOSE: s->ints[1] = random_dim(t, a); break;
+    case S_TRANSPOSE:
+      s->ints[1] = random_dim(t, a);
+      break;
     case S_DIAGONAL:
       s->ints[0] = tape_between(t, 0, 1);
       s->ints[1] = 0;
@@ -287,10 +296,16 @@ static void make_view(tape *t, machine *m, statement *s) {
       s->ints[3] = 1 + tape_choose(t, 3);
       s->n_ints = 4;
       break;
-    case S_SELECT: s->ints[1] = tape_between(t, 0, size > 0 ? size - 1 : 0); break;
-    case S_SPLIT_FIRST: s->ints[1] = tape_between(t, 1, size > 0 ? size : 1); break;
+    case S_SELECT:
+      s->ints[1] = tape_between(t, 0, size > 0 ? size - 1 : 0);
+      break;
+    case S_SPLIT_FIRST:
+      s->ints[1] = tape_between(t, 1, size > 0 ? size : 1);
+      break;
     case S_VIEW:
-    case S_RESHAPE: factor_shape(t, a, s); break;
+    case S_RESHAPE:
+      factor_shape(t, a, s);
+      break;
     case S_EXPAND:
       s->n_ints = 0;
       if (tape_chance(t, 1, 2)) s->ints[s->n_ints++] = tape_between(t, 1, 3);
@@ -307,13 +322,14 @@ static void make_view(tape *t, machine *m, statement *s) {
       s->ints[2] = tape_between(t, 0, 3), s->ints[3] = tape_between(t, 0, 2);
       s->ints[4] = tape_between(t, 0, 2);
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
 static void make_autograd(tape *t, machine *m, statement *s) {
-  static const uint8_t kinds[] = {S_REQUIRES_GRAD, S_BACKWARD, S_REQUIRES_GRAD, S_BACKWARD,
-                                  S_GRAD,          S_GRAD_MODE, S_RETAIN_GRAD, S_DETACH_INPLACE};
+  static const uint8_t kinds[] = {S_REQUIRES_GRAD, S_BACKWARD,  S_REQUIRES_GRAD, S_BACKWARD,
+                                  S_GRAD,          S_GRAD_MODE, S_RETAIN_GRAD,   S_DETACH_INPLACE};
   s->kind = kinds[tape_choose(t, sizeof kinds)];
   s->flag = s->kind == S_REQUIRES_GRAD ? !tape_chance(t, 1, 8) : tape_chance(t, 1, 3);
   s->flag2 = tape_chance(t, 1, 6);
@@ -332,9 +348,9 @@ static void make_look(tape *t, machine *m, statement *s) {
 
 statement program_next(tape *t, machine *m) {
   static void (*const makers[])(tape *, machine *, statement *) = {
-      make_new,     make_elementwise, make_view,     make_inplace, make_reduction,
-      make_elementwise, make_view,    make_autograd, make_inplace, make_look,
-      make_network, make_new,         make_elementwise, make_inplace, make_view};
+      make_new,         make_elementwise, make_view,        make_inplace, make_reduction,
+      make_elementwise, make_view,        make_autograd,    make_inplace, make_look,
+      make_network,     make_new,         make_elementwise, make_inplace, make_view};
   statement s = {.dst = free_register(t, m)};
   makers[tape_choose(t, sizeof makers / sizeof *makers)](t, m, &s);
   return s;

@@ -21,9 +21,9 @@ struct program_model {
   model_storage storages[MAX_STORAGES];
   int n_storages;
   model_storage *of[PROGRAM_REGISTERS];
-  program_value a, b, c;      /* operands as they were before the statement */
+  program_value a, b, c; /* operands as they were before the statement */
   model_storage *of_a;
-  kael_tensor *held;  /* register a, whatever becomes of it */
+  kael_tensor *held; /* register a, whatever becomes of it */
   long n_values;
   char fault[256];
 };
@@ -75,11 +75,13 @@ static void *read_library(const kael_tensor *t) {
 static void adopt(model_storage *storage, const kael_tensor *t) {
   void *bytes = read_library(t);
   for (int64_t i = 0; i < kael_numel(t); i++)
-    naive_store(storage->dtype, storage->bytes, place_of(t, i), naive_load(storage->dtype, bytes, i));
+    naive_store(storage->dtype, storage->bytes, place_of(t, i),
+                naive_load(storage->dtype, bytes, i));
   free(bytes);
 }
 
-static void put(model_storage *storage, const kael_tensor *t, const program_value *v, bool broadcasts) {
+static void put(model_storage *storage, const kael_tensor *t, const program_value *v,
+                bool broadcasts) {
   for (int64_t i = 0; i < kael_numel(t); i++) {
     int64_t from = i;
     if (broadcasts) { /* copy_: the source has the shape's last dims, or 1 */
@@ -109,7 +111,8 @@ static void snapshot(const program_model *model, const machine *m, int r, progra
 
 /* ------------------------------------------------------------------ checks */
 
-static bool fail(program_model *model, const machine *m, const statement *s, int r, const char *what) {
+static bool fail(program_model *model, const machine *m, const statement *s, int r,
+                 const char *what) {
   (void)m;
   snprintf(model->fault, sizeof model->fault, "after %s, t%d: %s", statement_name(s), r, what);
   return false;
@@ -139,7 +142,8 @@ static bool check_all(program_model *model, const machine *m, const statement *s
   return true;
 }
 
-static bool check_form(program_model *model, const machine *m, const statement *s, const program_value *v) {
+static bool check_form(program_model *model, const machine *m, const statement *s,
+                       const program_value *v) {
   const kael_tensor *t = m->t[s->dst];
   if ((kl_dtype)kael_dtype_of(t) != v->dtype) return fail(model, m, s, s->dst, "another dtype");
   if (kael_ndim(t) != v->rank ||
@@ -160,9 +164,7 @@ void model_before(program_model *model, machine *m, const statement *s) {
   model->held = kael_retain(m->t[s->a]);
 }
 
-static bool is_view(uint8_t kind) {
-  return kind >= S_VIEW && kind <= S_ALIAS;
-}
+static bool is_view(uint8_t kind) { return kind >= S_VIEW && kind <= S_ALIAS; }
 
 static bool is_inplace(uint8_t kind) {
   switch (kind) {
@@ -174,8 +176,10 @@ static bool is_inplace(uint8_t kind) {
     case S_FILL_INPLACE:
     case S_ZERO_INPLACE:
     case S_COPY_INPLACE:
-    case S_SCATTER_ADD_INPLACE: return true;
-    default: return false;
+    case S_SCATTER_ADD_INPLACE:
+      return true;
+    default:
+      return false;
   }
 }
 

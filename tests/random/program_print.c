@@ -4,29 +4,72 @@
 
 #include "tests/random/program.h"
 
-static const char *const names[S_KIND_COUNT] = {
-    [S_FROM_DATA] = "from_data", [S_FULL] = "full", [S_ARANGE] = "arange", [S_RAND] = "rand",
-    [S_RANDN] = "randn", [S_UNARY] = "unary", [S_UNARY_INPLACE] = "unary_", [S_BINARY] = "binary",
-    [S_BINARY_INPLACE] = "binary_", [S_SCALAR] = "scalar", [S_SCALAR_INPLACE] = "scalar_",
-    [S_POW] = "pow", [S_POW_INPLACE] = "pow_", [S_WHERE] = "where",
-    [S_MASKED_FILL] = "masked_fill", [S_MASKED_FILL_INPLACE] = "masked_fill_",
-    [S_TO_DTYPE] = "to_dtype", [S_CLONE] = "clone", [S_CONTIGUOUS] = "contiguous",
-    [S_FILL_INPLACE] = "fill_", [S_ZERO_INPLACE] = "zero_", [S_COPY_INPLACE] = "copy_",
-    [S_SUM] = "sum_dims", [S_MEAN] = "mean_dims", [S_AMAX] = "amax", [S_ARGMAX] = "argmax_dim",
-    [S_ANY] = "any_dims", [S_ALL] = "all_dims", [S_SOFTMAX] = "softmax",
-    [S_LOG_SOFTMAX] = "log_softmax", [S_MATMUL] = "matmul", [S_LINEAR] = "linear", [S_CAT] = "cat",
-    [S_INDEX_SELECT] = "index_select", [S_GATHER] = "gather", [S_SCATTER_ADD] = "scatter_add",
-    [S_SCATTER_ADD_INPLACE] = "scatter_add_", [S_NLL_LOSS] = "nll_loss",
-    [S_CROSS_ENTROPY] = "cross_entropy", [S_VIEW] = "view", [S_RESHAPE] = "reshape",
-    [S_TRANSPOSE] = "transpose", [S_PERMUTE] = "permute", [S_SLICE] = "slice",
-    [S_SELECT] = "select", [S_EXPAND] = "expand", [S_SQUEEZE] = "squeeze",
-    [S_UNSQUEEZE] = "unsqueeze", [S_AS_STRIDED] = "as_strided", [S_DIAGONAL] = "diagonal",
-    [S_DETACH] = "detach", [S_UNBIND_FIRST] = "unbind", [S_SPLIT_FIRST] = "split",
-    [S_ALIAS] = "retain", [S_RELEASE] = "release", [S_REQUIRES_GRAD] = "requires_grad_",
-    [S_DETACH_INPLACE] = "detach_", [S_GRAD_MODE] = "set_grad_enabled",
-    [S_RETAIN_GRAD] = "retain_grad", [S_BACKWARD] = "backward", [S_GRAD] = "grad",
-    [S_READ] = "copy_to_host", [S_ITEM] = "item", [S_EVAL] = "eval", [S_POINTER] = "data_ptr",
-    [S_POKE] = "mutable_data_ptr"};
+static const char *const names[S_KIND_COUNT] = {[S_FROM_DATA] = "from_data",
+                                                [S_FULL] = "full",
+                                                [S_ARANGE] = "arange",
+                                                [S_RAND] = "rand",
+                                                [S_RANDN] = "randn",
+                                                [S_UNARY] = "unary",
+                                                [S_UNARY_INPLACE] = "unary_",
+                                                [S_BINARY] = "binary",
+                                                [S_BINARY_INPLACE] = "binary_",
+                                                [S_SCALAR] = "scalar",
+                                                [S_SCALAR_INPLACE] = "scalar_",
+                                                [S_POW] = "pow",
+                                                [S_POW_INPLACE] = "pow_",
+                                                [S_WHERE] = "where",
+                                                [S_MASKED_FILL] = "masked_fill",
+                                                [S_MASKED_FILL_INPLACE] = "masked_fill_",
+                                                [S_TO_DTYPE] = "to_dtype",
+                                                [S_CLONE] = "clone",
+                                                [S_CONTIGUOUS] = "contiguous",
+                                                [S_FILL_INPLACE] = "fill_",
+                                                [S_ZERO_INPLACE] = "zero_",
+                                                [S_COPY_INPLACE] = "copy_",
+                                                [S_SUM] = "sum_dims",
+                                                [S_MEAN] = "mean_dims",
+                                                [S_AMAX] = "amax",
+                                                [S_ARGMAX] = "argmax_dim",
+                                                [S_ANY] = "any_dims",
+                                                [S_ALL] = "all_dims",
+                                                [S_SOFTMAX] = "softmax",
+                                                [S_LOG_SOFTMAX] = "log_softmax",
+                                                [S_MATMUL] = "matmul",
+                                                [S_LINEAR] = "linear",
+                                                [S_CAT] = "cat",
+                                                [S_INDEX_SELECT] = "index_select",
+                                                [S_GATHER] = "gather",
+                                                [S_SCATTER_ADD] = "scatter_add",
+                                                [S_SCATTER_ADD_INPLACE] = "scatter_add_",
+                                                [S_NLL_LOSS] = "nll_loss",
+                                                [S_CROSS_ENTROPY] = "cross_entropy",
+                                                [S_VIEW] = "view",
+                                                [S_RESHAPE] = "reshape",
+                                                [S_TRANSPOSE] = "transpose",
+                                                [S_PERMUTE] = "permute",
+                                                [S_SLICE] = "slice",
+                                                [S_SELECT] = "select",
+                                                [S_EXPAND] = "expand",
+                                                [S_SQUEEZE] = "squeeze",
+                                                [S_UNSQUEEZE] = "unsqueeze",
+                                                [S_AS_STRIDED] = "as_strided",
+                                                [S_DIAGONAL] = "diagonal",
+                                                [S_DETACH] = "detach",
+                                                [S_UNBIND_FIRST] = "unbind",
+                                                [S_SPLIT_FIRST] = "split",
+                                                [S_ALIAS] = "retain",
+                                                [S_RELEASE] = "release",
+                                                [S_REQUIRES_GRAD] = "requires_grad_",
+                                                [S_DETACH_INPLACE] = "detach_",
+                                                [S_GRAD_MODE] = "set_grad_enabled",
+                                                [S_RETAIN_GRAD] = "retain_grad",
+                                                [S_BACKWARD] = "backward",
+                                                [S_GRAD] = "grad",
+                                                [S_READ] = "copy_to_host",
+                                                [S_ITEM] = "item",
+                                                [S_EVAL] = "eval",
+                                                [S_POINTER] = "data_ptr",
+                                                [S_POKE] = "mutable_data_ptr"};
 
 const char *statement_name(const statement *s) {
   bool elementwise = s->kind >= S_UNARY && s->kind <= S_SCALAR_INPLACE;
@@ -98,21 +141,34 @@ static void print_arguments(const statement *s, kl_text *out) {
     case S_BINARY:
     case S_BINARY_INPLACE:
     case S_COPY_INPLACE:
-    case S_MATMUL: kl_text_add(out, "t[%d], t[%d]", s->a, s->b); break;
-    case S_LINEAR:
-      kl_text_add(out, s->flag ? "t[%d], t[%d], t[%d]" : "t[%d], t[%d], KAEL_NONE", s->a, s->b, s->c);
+    case S_MATMUL:
+      kl_text_add(out, "t[%d], t[%d]", s->a, s->b);
       break;
-    case S_WHERE: kl_text_add(out, "t[%d], t[%d], t[%d]", s->a, s->b, s->c); break;
-    case S_CAT: kl_text_add(out, "(kael_tensor *[]){t[%d], t[%d]}, 2, %" PRId64, s->a, s->b, i[0]); break;
+    case S_LINEAR:
+      kl_text_add(out, s->flag ? "t[%d], t[%d], t[%d]" : "t[%d], t[%d], KAEL_NONE", s->a, s->b,
+                  s->c);
+      break;
+    case S_WHERE:
+      kl_text_add(out, "t[%d], t[%d], t[%d]", s->a, s->b, s->c);
+      break;
+    case S_CAT:
+      kl_text_add(out, "(kael_tensor *[]){t[%d], t[%d]}, 2, %" PRId64, s->a, s->b, i[0]);
+      break;
     case S_INDEX_SELECT:
-    case S_GATHER: kl_text_add(out, "t[%d], %" PRId64 ", t[%d]", s->a, i[0], s->b); break;
+    case S_GATHER:
+      kl_text_add(out, "t[%d], %" PRId64 ", t[%d]", s->a, i[0], s->b);
+      break;
     case S_SCATTER_ADD:
     case S_SCATTER_ADD_INPLACE:
       kl_text_add(out, "t[%d], %" PRId64 ", t[%d], t[%d]", s->a, i[0], s->b, s->c);
       break;
     case S_NLL_LOSS:
-    case S_CROSS_ENTROPY: kl_text_add(out, "t[%d], t[%d], %" PRId64, s->a, s->b, i[0]); break;
-    case S_TO_DTYPE: kl_text_add(out, "t[%d], %s", s->a, dtype_text(s)); break;
+    case S_CROSS_ENTROPY:
+      kl_text_add(out, "t[%d], t[%d], %" PRId64, s->a, s->b, i[0]);
+      break;
+    case S_TO_DTYPE:
+      kl_text_add(out, "t[%d], %s", s->a, dtype_text(s));
+      break;
     case S_ARGMAX:
       kl_text_add(out, "t[%d], %" PRId64 ", %d", s->a, s->n_ints ? i[0] : -1, s->flag);
       break;
@@ -133,15 +189,23 @@ static void print_arguments(const statement *s, kl_text *out) {
       print_shape(s, 0, out);
       break;
     case S_AS_STRIDED:
-      kl_text_add(out, "t[%d], 2, (int64_t[]){%" PRId64 ", %" PRId64 "}, (int64_t[]){%" PRId64
-                       ", %" PRId64 "}, %" PRId64, s->a, i[0], i[1], i[2], i[3], i[4]);
+      kl_text_add(out,
+                  "t[%d], 2, (int64_t[]){%" PRId64 ", %" PRId64 "}, (int64_t[]){%" PRId64
+                  ", %" PRId64 "}, %" PRId64,
+                  s->a, i[0], i[1], i[2], i[3], i[4]);
       break;
     case S_SOFTMAX:
     case S_LOG_SOFTMAX:
-    case S_UNSQUEEZE: kl_text_add(out, "t[%d], %" PRId64, s->a, i[0]); break;
+    case S_UNSQUEEZE:
+      kl_text_add(out, "t[%d], %" PRId64, s->a, i[0]);
+      break;
     case S_TRANSPOSE:
-    case S_SELECT: kl_text_add(out, "t[%d], %" PRId64 ", %" PRId64, s->a, i[0], i[1]); break;
-    case S_UNBIND_FIRST: kl_text_add(out, "t[%d], %" PRId64 ", views", s->a, i[0]); break;
+    case S_SELECT:
+      kl_text_add(out, "t[%d], %" PRId64 ", %" PRId64, s->a, i[0], i[1]);
+      break;
+    case S_UNBIND_FIRST:
+      kl_text_add(out, "t[%d], %" PRId64 ", views", s->a, i[0]);
+      break;
     case S_SPLIT_FIRST:
       kl_text_add(out, "t[%d], %" PRId64 ", %" PRId64 ", views", s->a, i[1], i[0]);
       break;
@@ -152,15 +216,25 @@ static void print_arguments(const statement *s, kl_text *out) {
     case S_DIAGONAL:
       kl_text_add(out, "t[%d], %" PRId64 ", %" PRId64 ", %" PRId64, s->a, i[0], i[1], i[2]);
       break;
-    case S_REQUIRES_GRAD: kl_text_add(out, "t[%d], %s", s->a, s->flag ? "true" : "false"); break;
-    case S_GRAD_MODE: kl_text_add(out, "%s", s->flag ? "true" : "false"); break;
+    case S_REQUIRES_GRAD:
+      kl_text_add(out, "t[%d], %s", s->a, s->flag ? "true" : "false");
+      break;
+    case S_GRAD_MODE:
+      kl_text_add(out, "%s", s->flag ? "true" : "false");
+      break;
     case S_BACKWARD:
       kl_text_add(out, "t[%d], KAEL_NONE, %s, %s", s->a, s->flag ? "true" : "false",
                   s->flag2 ? "true" : "false");
       break;
-    case S_EVAL: kl_text_add(out, "&t[%d], 1", s->a); break;
-    case S_ITEM: kl_text_add(out, "t[%d], &item", s->a); break;
-    default: kl_text_add(out, "t[%d]", s->a); break;
+    case S_EVAL:
+      kl_text_add(out, "&t[%d], 1", s->a);
+      break;
+    case S_ITEM:
+      kl_text_add(out, "t[%d], &item", s->a);
+      break;
+    default:
+      kl_text_add(out, "t[%d]", s->a);
+      break;
   }
 }
 
@@ -176,14 +250,17 @@ static bool makes_tensor(const statement *s) {
     case S_COPY_INPLACE:
     case S_SCATTER_ADD_INPLACE:
     case S_UNBIND_FIRST:
-    case S_SPLIT_FIRST: return false;
-    default: return s->kind < S_RELEASE || s->kind == S_GRAD;
+    case S_SPLIT_FIRST:
+      return false;
+    default:
+      return s->kind < S_RELEASE || s->kind == S_GRAD;
   }
 }
 
 void statement_print(const statement *s, kl_text *out) {
   bool scalar = s->kind == S_SCALAR || s->kind == S_SCALAR_INPLACE;
-  bool inplace = s->kind == S_UNARY_INPLACE || s->kind == S_BINARY_INPLACE || s->kind == S_SCALAR_INPLACE;
+  bool inplace =
+      s->kind == S_UNARY_INPLACE || s->kind == S_BINARY_INPLACE || s->kind == S_SCALAR_INPLACE;
   if (s->kind == S_READ) {
     kl_text_add(out, "show(t[%d]);", s->a);
     return;
@@ -216,15 +293,18 @@ static const char prologue[] =
     "  kael_release(t[r]);\n  t[r] = made;\n}\n"
     "static void show(kael_tensor *t) {\n  char *text = kael_to_string(t);\n"
     "  printf(\"%s\\n\", text ? text : kael_last_error().message);\n  kael_string_free(text);\n}\n"
-    "static void poke(kael_tensor *t, kael_scalar value) {\n  void *bytes = kael_mutable_data_ptr(t);\n"
+    "static void poke(kael_tensor *t, kael_scalar value) {\n  void *bytes = "
+    "kael_mutable_data_ptr(t);\n"
     "  if (!bytes) return;\n"
     "  if (kael_dtype_of(t) == KAEL_F32) *(float *)bytes = (float)value.as.f;\n"
     "  else if (kael_dtype_of(t) == KAEL_F64) *(double *)bytes = value.as.f;\n"
     "  else *(unsigned char *)bytes = 1;\n}\n\n"
-    "int main(void) {\n  kael_tensor *t[12] = {0}, *views[64];\n  double item;\n  (void)item, (void)views;\n";
+    "int main(void) {\n  kael_tensor *t[12] = {0}, *views[64];\n  double item;\n  (void)item, "
+    "(void)views;\n";
 
 void program_print(const program *p, kael_jit_mode mode, kl_text *out) {
-  kl_text_add(out, "%s  kael_set_jit(%d); /* 0: eager */\n  kael_manual_seed(7);\n", prologue, (int)mode);
+  kl_text_add(out, "%s  kael_set_jit(%d); /* 0: eager */\n  kael_manual_seed(7);\n", prologue,
+              (int)mode);
   for (int i = 0; i < p->n; i++) {
     kl_text_add(out, "  ");
     statement_print(&p->statements[i], out);

@@ -19,12 +19,24 @@ void program_data(kael_dtype dtype, int64_t pattern, int64_t n, void *out) {
     if (pattern % 5 == 4 && bits % 4 == 0) real = specials[bits / 4 % 10];
     kl_scalar value = {.bits = 0};
     switch (dtype) {
-      case KAEL_F32: value.f32 = (float)real; break;
-      case KAEL_F64: value.f64 = real; break;
-      case KAEL_BOOL: value.u8 = whole & 1; break;
-      case KAEL_I32: value.i32 = (int32_t)whole; break;
-      case KAEL_U8: value.u8 = (uint8_t)whole; break;
-      default: value.i64 = whole; break;
+      case KAEL_F32:
+        value.f32 = (float)real;
+        break;
+      case KAEL_F64:
+        value.f64 = real;
+        break;
+      case KAEL_BOOL:
+        value.u8 = whole & 1;
+        break;
+      case KAEL_I32:
+        value.i32 = (int32_t)whole;
+        break;
+      case KAEL_U8:
+        value.u8 = (uint8_t)whole;
+        break;
+      default:
+        value.i64 = whole;
+        break;
     }
     naive_store((kl_dtype)dtype, out, i, value);
   }
@@ -168,55 +180,146 @@ static bool run_maker(const statement *s, kael_tensor *a, kael_tensor *b, kael_t
   kael_tensor *pair[2] = {a, b};
   kael_dtype dtype = (kael_dtype)s->dtype;
   switch (s->kind) {
-    case S_FROM_DATA: *out = make(s); break;
-    case S_FULL: *out = kael_full(s->n_ints, ints, s->number, dtype); break;
-    case S_ARANGE: *out = kael_arange(kael_i(ints[0]), kael_i(ints[1]), kael_i(ints[2]), dtype); break;
-    case S_RAND: *out = kael_rand(s->n_ints, ints, dtype); break;
-    case S_RANDN: *out = kael_randn(s->n_ints, ints, dtype); break;
-    case S_UNARY: *out = fn->unary(a); break;
-    case S_BINARY: *out = fn->with(a, b); break;
-    case S_SCALAR: *out = fn->scalar(a, s->number); break;
-    case S_POW: *out = kael_pow(a, s->number); break;
-    case S_WHERE: *out = kael_where(a, b, c); break;
-    case S_MASKED_FILL: *out = kael_masked_fill(a, b, s->number); break;
-    case S_TO_DTYPE: *out = kael_to_dtype(a, dtype); break;
-    case S_CLONE: *out = kael_clone(a); break;
-    case S_CONTIGUOUS: *out = kael_contiguous(a); break;
-    case S_SUM: *out = kael_sum_dims(a, s->n_ints, ints, s->flag); break;
-    case S_MEAN: *out = kael_mean_dims(a, s->n_ints, ints, s->flag); break;
-    case S_AMAX: *out = kael_amax(a, s->n_ints, ints, s->flag); break;
-    case S_ARGMAX: *out = s->n_ints ? kael_argmax_dim(a, ints[0], s->flag) : kael_argmax(a); break;
-    case S_ANY: *out = kael_any_dims(a, s->n_ints, ints, s->flag); break;
-    case S_ALL: *out = kael_all_dims(a, s->n_ints, ints, s->flag); break;
-    case S_SOFTMAX: *out = kael_softmax(a, ints[0]); break;
-    case S_LOG_SOFTMAX: *out = kael_log_softmax(a, ints[0]); break;
-    case S_MATMUL: *out = kael_matmul(a, b); break;
-    case S_LINEAR: *out = kael_linear(a, b, s->flag ? c : KAEL_NONE); break;
-    case S_CAT: *out = kael_cat(pair, 2, ints[0]); break;
-    case S_INDEX_SELECT: *out = kael_index_select(a, ints[0], b); break;
-    case S_GATHER: *out = kael_gather(a, ints[0], b); break;
-    case S_SCATTER_ADD: *out = kael_scatter_add(a, ints[0], b, c); break;
-    case S_NLL_LOSS: *out = kael_nll_loss(a, b, (kael_reduction)ints[0]); break;
-    case S_CROSS_ENTROPY: *out = kael_cross_entropy(a, b, (kael_reduction)ints[0]); break;
-    case S_VIEW: *out = kael_view(a, s->n_ints, ints); break;
-    case S_RESHAPE: *out = kael_reshape(a, s->n_ints, ints); break;
-    case S_TRANSPOSE: *out = kael_transpose(a, ints[0], ints[1]); break;
-    case S_PERMUTE: *out = kael_permute(a, s->n_ints, ints); break;
-    case S_SLICE: *out = kael_slice(a, ints[0], ints[1], ints[2], ints[3]); break;
-    case S_SELECT: *out = kael_select(a, ints[0], ints[1]); break;
-    case S_EXPAND: *out = kael_expand(a, s->n_ints, ints); break;
-    case S_SQUEEZE: *out = kael_squeeze(a); break;
-    case S_UNSQUEEZE: *out = kael_unsqueeze(a, ints[0]); break;
+    case S_FROM_DATA:
+      *out = make(s);
+      break;
+    case S_FULL:
+      *out = kael_full(s->n_ints, ints, s->number, dtype);
+      break;
+    case S_ARANGE:
+      *out = kael_arange(kael_i(ints[0]), kael_i(ints[1]), kael_i(ints[2]), dtype);
+      break;
+    case S_RAND:
+      *out = kael_rand(s->n_ints, ints, dtype);
+      break;
+    case S_RANDN:
+      *out = kael_randn(s->n_ints, ints, dtype);
+      break;
+    case S_UNARY:
+      *out = fn->unary(a);
+      break;
+    case S_BINARY:
+      *out = fn->with(a, b);
+      break;
+    case S_SCALAR:
+      *out = fn->scalar(a, s->number);
+      break;
+    case S_POW:
+      *out = kael_pow(a, s->number);
+      break;
+    case S_WHERE:
+      *out = kael_where(a, b, c);
+      break;
+    case S_MASKED_FILL:
+      *out = kael_masked_fill(a, b, s->number);
+      break;
+    case S_TO_DTYPE:
+      *out = kael_to_dtype(a, dtype);
+      break;
+    case S_CLONE:
+      *out = kael_clone(a);
+      break;
+    case S_CONTIGUOUS:
+      *out = kael_contiguous(a);
+      break;
+    case S_SUM:
+      *out = kael_sum_dims(a, s->n_ints, ints, s->flag);
+      break;
+    case S_MEAN:
+      *out = kael_mean_dims(a, s->n_ints, ints, s->flag);
+      break;
+    case S_AMAX:
+      *out = kael_amax(a, s->n_ints, ints, s->flag);
+      break;
+    case S_ARGMAX:
+      *out = s->n_ints ? kael_argmax_dim(a, ints[0], s->flag) : kael_argmax(a);
+      break;
+    case S_ANY:
+      *out = kael_any_dims(a, s->n_ints, ints, s->flag);
+      break;
+    case S_ALL:
+      *out = kael_all_dims(a, s->n_ints, ints, s->flag);
+      break;
+    case S_SOFTMAX:
+      *out = kael_softmax(a, ints[0]);
+      break;
+    case S_LOG_SOFTMAX:
+      *out = kael_log_softmax(a, ints[0]);
+      break;
+    case S_MATMUL:
+      *out = kael_matmul(a, b);
+      break;
+    case S_LINEAR:
+      *out = kael_linear(a, b, s->flag ? c : KAEL_NONE);
+      break;
+    case S_CAT:
+      *out = kael_cat(pair, 2, ints[0]);
+      break;
+    case S_INDEX_SELECT:
+      *out = kael_index_select(a, ints[0], b);
+      break;
+    case S_GATHER:
+      *out = kael_gather(a, ints[0], b);
+      break;
+    case S_SCATTER_ADD:
+      *out = kael_scatter_add(a, ints[0], b, c);
+      break;
+    case S_NLL_LOSS:
+      *out = kael_nll_loss(a, b, (kael_reduction)ints[0]);
+      break;
+    case S_CROSS_ENTROPY:
+      *out = kael_cross_entropy(a, b, (kael_reduction)ints[0]);
+      break;
+    case S_VIEW:
+      *out = kael_view(a, s->n_ints, ints);
+      break;
+    case S_RESHAPE:
+      *out = kael_reshape(a, s->n_ints, ints);
+      break;
+    case S_TRANSPOSE:
+      *out = kael_transpose(a, ints[0], ints[1]);
+      break;
+    case S_PERMUTE:
+      *out = kael_permute(a, s->n_ints, ints);
+      break;
+    case S_SLICE:
+      *out = kael_slice(a, ints[0], ints[1], ints[2], ints[3]);
+      break;
+    case S_SELECT:
+      *out = kael_select(a, ints[0], ints[1]);
+      break;
+    case S_EXPAND:
+      *out = kael_expand(a, s->n_ints, ints);
+      break;
+    case S_SQUEEZE:
+      *out = kael_squeeze(a);
+      break;
+    case S_UNSQUEEZE:
+      *out = kael_unsqueeze(a, ints[0]);
+      break;
     case S_AS_STRIDED:
       *out = kael_as_strided(a, s->n_ints / 2, ints, ints + s->n_ints / 2, ints[s->n_ints]);
       break;
-    case S_DIAGONAL: *out = kael_diagonal(a, ints[0], ints[1], ints[2]); break;
-    case S_DETACH: *out = kael_detach(a); break;
-    case S_UNBIND_FIRST: *out = unbind_first(a, ints[0]); break;
-    case S_SPLIT_FIRST: *out = split_first(a, ints[1], ints[0]); break;
-    case S_ALIAS: *out = kael_retain(a); break;
-    case S_GRAD: *out = a ? kael_grad(a) : NULL; break;
-    default: return false;
+    case S_DIAGONAL:
+      *out = kael_diagonal(a, ints[0], ints[1], ints[2]);
+      break;
+    case S_DETACH:
+      *out = kael_detach(a);
+      break;
+    case S_UNBIND_FIRST:
+      *out = unbind_first(a, ints[0]);
+      break;
+    case S_SPLIT_FIRST:
+      *out = split_first(a, ints[1], ints[0]);
+      break;
+    case S_ALIAS:
+      *out = kael_retain(a);
+      break;
+    case S_GRAD:
+      *out = a ? kael_grad(a) : NULL;
+      break;
+    default:
+      return false;
   }
   return true;
 }
@@ -245,31 +348,50 @@ static kael_status run_action(machine *m, const statement *s, kl_text *trace) {
   const program_fn *fn = &program_fns[s->fn];
   kael_tensor *a = m->t[s->a], *b = m->t[s->b], *c = m->t[s->c];
   switch (s->kind) {
-    case S_UNARY_INPLACE: return fn->unary_(a);
-    case S_BINARY_INPLACE: return fn->with_(a, b);
-    case S_SCALAR_INPLACE: return fn->scalar_(a, s->number);
-    case S_POW_INPLACE: return kael_pow_(a, s->number);
-    case S_MASKED_FILL_INPLACE: return kael_masked_fill_(a, b, s->number);
-    case S_FILL_INPLACE: return kael_fill_(a, s->number);
-    case S_ZERO_INPLACE: return kael_zero_(a);
-    case S_COPY_INPLACE: return kael_copy_(a, b);
-    case S_SCATTER_ADD_INPLACE: return kael_scatter_add_(a, s->ints[0], b, c);
+    case S_UNARY_INPLACE:
+      return fn->unary_(a);
+    case S_BINARY_INPLACE:
+      return fn->with_(a, b);
+    case S_SCALAR_INPLACE:
+      return fn->scalar_(a, s->number);
+    case S_POW_INPLACE:
+      return kael_pow_(a, s->number);
+    case S_MASKED_FILL_INPLACE:
+      return kael_masked_fill_(a, b, s->number);
+    case S_FILL_INPLACE:
+      return kael_fill_(a, s->number);
+    case S_ZERO_INPLACE:
+      return kael_zero_(a);
+    case S_COPY_INPLACE:
+      return kael_copy_(a, b);
+    case S_SCATTER_ADD_INPLACE:
+      return kael_scatter_add_(a, s->ints[0], b, c);
     case S_RELEASE:
       kael_release(a);
       m->t[s->a] = NULL;
       return KAEL_OK;
-    case S_REQUIRES_GRAD: return kael_requires_grad_(a, s->flag);
-    case S_DETACH_INPLACE: return kael_detach_(a);
-    case S_GRAD_MODE: kael_set_grad_enabled(s->flag); return KAEL_OK;
-    case S_RETAIN_GRAD: return kael_retain_grad(a);
-    case S_BACKWARD: return kael_backward(a, KAEL_NONE, s->flag, s->flag2);
+    case S_REQUIRES_GRAD:
+      return kael_requires_grad_(a, s->flag);
+    case S_DETACH_INPLACE:
+      return kael_detach_(a);
+    case S_GRAD_MODE:
+      kael_set_grad_enabled(s->flag);
+      return KAEL_OK;
+    case S_RETAIN_GRAD:
+      return kael_retain_grad(a);
+    case S_BACKWARD:
+      return kael_backward(a, KAEL_NONE, s->flag, s->flag2);
     case S_READ:
       if (trace && a) describe_values(a, trace), kl_text_add(trace, "\n");
       return KAEL_OK;
-    case S_ITEM: return look(a, trace);
-    case S_EVAL: return kael_eval(&a, 1);
-    case S_POINTER: return !a || kael_data_ptr(a) ? KAEL_OK : kael_last_error().code;
-    default: return a ? poke(a, s->number) : KAEL_OK;
+    case S_ITEM:
+      return look(a, trace);
+    case S_EVAL:
+      return kael_eval(&a, 1);
+    case S_POINTER:
+      return !a || kael_data_ptr(a) ? KAEL_OK : kael_last_error().code;
+    default:
+      return a ? poke(a, s->number) : KAEL_OK;
   }
 }
 

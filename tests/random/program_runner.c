@@ -123,9 +123,12 @@ static void bind(launch_call *call, const kl_scalar *scalars, const int64_t *off
 
 static kl_status run_launch(launch_call *call, runner_prepare_fn *prepare) {
   switch (call->launch->kind) {
-    case KL_LAUNCH_KERNEL: return run_kernel(call, prepare);
-    case KL_LAUNCH_MATMUL: return run_matmul(call);
-    default: break;
+    case KL_LAUNCH_KERNEL:
+      return run_kernel(call, prepare);
+    case KL_LAUNCH_MATMUL:
+      return run_matmul(call);
+    default:
+      break;
   }
   uint32_t from = call->launch->slots.data[0], to = call->launch->slots.data[1];
   memmove(call->slots[to], call->slots[from], (size_t)call->program->slots.data[from].nbytes);

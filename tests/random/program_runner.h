@@ -9,7 +9,7 @@
 typedef kl_status runner_prepare_fn(const kl_kernel *kernel, uint32_t section, kl_code **out_code);
 
 typedef struct runner_run {
-  void **slots;        /* address of each slot */
+  void **slots; /* address of each slot */
   unsigned char *memory;
   int64_t memory_nbytes;
 } runner_run;

@@ -48,7 +48,8 @@ static kl_scalar element(const program_value *v, const program_value *whole, int
   return v->elems[position(v, own)];
 }
 
-static void broadcast(const program_value *a, const program_value *b, kl_dtype dtype, program_value *out) {
+static void broadcast(const program_value *a, const program_value *b, kl_dtype dtype,
+                      program_value *out) {
   int rank = a->rank > b->rank ? a->rank : b->rank;
   int64_t shape[KAEL_MAX_DIMS];
   for (int d = 0; d < rank; d++) {
@@ -77,10 +78,13 @@ static kl_dtype combine(int higher, int lower) {
 }
 
 static kl_dtype number_dtype(kael_scalar number) {
-  return number.kind == KAEL_SCALAR_FLOAT ? KL_F32 : number.kind == KAEL_SCALAR_INT ? KL_I64 : KL_BOOL;
+  return number.kind == KAEL_SCALAR_FLOAT ? KL_F32
+         : number.kind == KAEL_SCALAR_INT ? KL_I64
+                                          : KL_BOOL;
 }
 
-static kl_dtype result_type(const program_value *a, const program_value *b, const kael_scalar *number) {
+static kl_dtype result_type(const program_value *a, const program_value *b,
+                            const kael_scalar *number) {
   int dims = -1, zeros = -1;
   const program_value *operands[2] = {a, b};
   for (int i = 0; i < 2; i++) {
@@ -117,7 +121,8 @@ static kl_op compute_op(const program_fn *fn, kl_dtype dtype) {
   return fn->op == KL_OP_ADD ? KL_OP_OR : fn->op == KL_OP_MUL ? KL_OP_AND : (kl_op)fn->op;
 }
 
-static bool apply_fn(const statement *s, const program_value *a, const program_value *b, program_value *out) {
+static bool apply_fn(const statement *s, const program_value *a, const program_value *b,
+                     program_value *out) {
   const program_fn *fn = &program_fns[s->fn];
   bool with_number = s->kind == S_SCALAR || s->kind == S_SCALAR_INPLACE;
   kl_dtype dtype = compute_dtype(fn, result_type(a, b, with_number ? &s->number : NULL));
@@ -140,7 +145,8 @@ static bool cast_all(const program_value *a, kl_dtype dtype, program_value *out)
   return true;
 }
 
-static bool choose(const program_value *condition, const program_value *a, const program_value *b, program_value *out) {
+static bool choose(const program_value *condition, const program_value *a, const program_value *b,
+                   program_value *out) {
   program_value pair;
   kl_dtype dtype = result_type(a, b, NULL);
   broadcast(a, b, dtype, &pair);
@@ -153,7 +159,8 @@ static bool choose(const program_value *condition, const program_value *a, const
   return true;
 }
 
-static bool masked_fill(const program_value *a, const program_value *mask, kael_scalar number, program_value *out) {
+static bool masked_fill(const program_value *a, const program_value *mask, kael_scalar number,
+                        program_value *out) {
   if (mask->dtype != KL_BOOL) return false;
   broadcast(a, mask, a->dtype, out);
   for (int64_t i = 0; i < out->numel; i++)
@@ -161,7 +168,8 @@ static bool masked_fill(const program_value *a, const program_value *mask, kael_
   return true;
 }
 
-static bool fill(kl_dtype dtype, int rank, const int64_t *shape, kael_scalar number, program_value *out) {
+static bool fill(kl_dtype dtype, int rank, const int64_t *shape, kael_scalar number,
+                 program_value *out) {
   value_shape(out, dtype, rank, shape);
   for (int64_t i = 0; i < out->numel; i++) out->elems[i] = number_as(number, dtype);
   return true;
@@ -193,7 +201,8 @@ static uint32_t axes_mask(const statement *s, int rank) {
 }
 
 /* Folds the axes of the mask; rows in row-major order over the folded axes. */
-static void fold(kl_op op, const program_value *a, uint32_t mask, bool keepdim, kl_dtype dtype, program_value *out) {
+static void fold(kl_op op, const program_value *a, uint32_t mask, bool keepdim, kl_dtype dtype,
+                 program_value *out) {
   int64_t shape[KAEL_MAX_DIMS], folded[KAEL_MAX_DIMS], point[KAEL_MAX_DIMS] = {0};
   int rank = 0, axes[KAEL_MAX_DIMS], n_axes = 0;
   int64_t n = 1;
@@ -238,9 +247,9 @@ static bool reduce(const statement *s, const program_value *a, program_value *ou
   uint32_t mask = axes_mask(s, a->rank);
   program_value cast;
   kl_dtype dtype = a->dtype;
-  kl_op op = s->kind == S_AMAX   ? KL_OP_REDUCE_MAX
-             : s->kind == S_ANY  ? KL_OP_REDUCE_ANY
-             : s->kind == S_ALL  ? KL_OP_REDUCE_ALL
+  kl_op op = s->kind == S_AMAX     ? KL_OP_REDUCE_MAX
+             : s->kind == S_ANY    ? KL_OP_REDUCE_ANY
+             : s->kind == S_ALL    ? KL_OP_REDUCE_ALL
              : s->kind == S_ARGMAX ? KL_OP_REDUCE_ARGMAX
                                    : KL_OP_REDUCE_SUM;
   if (s->kind == S_SUM && !kl_dtype_is_float(dtype)) dtype = KL_I64;
@@ -312,7 +321,8 @@ static bool matmul(const program_value *a, const program_value *b, program_value
   return true;
 }
 
-static bool cat(const statement *s, const program_value *a, const program_value *b, program_value *out) {
+static bool cat(const statement *s, const program_value *a, const program_value *b,
+                program_value *out) {
   if (a->rank != b->rank) return false; /* an empty vector that is left out */
   int dim = wrap_dim(s->ints[0], a->rank);
   int64_t shape[KAEL_MAX_DIMS], point[KAEL_MAX_DIMS];
@@ -332,7 +342,8 @@ static int64_t index_at(const program_value *index, int64_t at) {
   return value_cast(index->elems[at], index->dtype, KL_I64).i64;
 }
 
-static bool index_select(const statement *s, const program_value *a, const program_value *index, program_value *out) {
+static bool index_select(const statement *s, const program_value *a, const program_value *index,
+                         program_value *out) {
   int64_t shape[KAEL_MAX_DIMS], point[KAEL_MAX_DIMS];
   if (a->rank == 0) return false;
   int dim = wrap_dim(s->ints[0], a->rank);
@@ -347,7 +358,8 @@ static bool index_select(const statement *s, const program_value *a, const progr
   return true;
 }
 
-static bool gather(const statement *s, const program_value *a, const program_value *index, program_value *out) {
+static bool gather(const statement *s, const program_value *a, const program_value *index,
+                   program_value *out) {
   int64_t point[KAEL_MAX_DIMS];
   if (a->rank == 0 || index->rank != a->rank) return false;
   int dim = wrap_dim(s->ints[0], a->rank);
@@ -360,8 +372,8 @@ static bool gather(const statement *s, const program_value *a, const program_val
   return true;
 }
 
-static bool scatter_add(const statement *s, const program_value *a, const program_value *index, const program_value *src,
-                        program_value *out) {
+static bool scatter_add(const statement *s, const program_value *a, const program_value *index,
+                        const program_value *src, program_value *out) {
   int64_t point[KAEL_MAX_DIMS];
   bool known = true;
   if (a->rank == 0 || index->rank != a->rank || src->rank != a->rank || src->dtype != a->dtype ||
@@ -380,41 +392,61 @@ static bool scatter_add(const statement *s, const program_value *a, const progra
   return true;
 }
 
-bool value_of_statement(const statement *s, const program_value *a, const program_value *b, const program_value *c,
-                        program_value *out) {
+bool value_of_statement(const statement *s, const program_value *a, const program_value *b,
+                        const program_value *c, program_value *out) {
   switch (s->kind) {
-    case S_FROM_DATA: return from_data(s, out);
-    case S_FULL: return fill((kl_dtype)s->dtype, s->n_ints, s->ints, s->number, out);
-    case S_ARANGE: return arange(s, out);
+    case S_FROM_DATA:
+      return from_data(s, out);
+    case S_FULL:
+      return fill((kl_dtype)s->dtype, s->n_ints, s->ints, s->number, out);
+    case S_ARANGE:
+      return arange(s, out);
     case S_UNARY:
     case S_UNARY_INPLACE:
     case S_SCALAR:
-    case S_SCALAR_INPLACE: return apply_fn(s, a, NULL, out);
+    case S_SCALAR_INPLACE:
+      return apply_fn(s, a, NULL, out);
     case S_BINARY:
-    case S_BINARY_INPLACE: return apply_fn(s, a, b, out);
-    case S_WHERE: return choose(a, b, c, out);
+    case S_BINARY_INPLACE:
+      return apply_fn(s, a, b, out);
+    case S_WHERE:
+      return choose(a, b, c, out);
     case S_MASKED_FILL:
-    case S_MASKED_FILL_INPLACE: return masked_fill(a, b, s->number, out);
-    case S_TO_DTYPE: return cast_all(a, (kl_dtype)s->dtype, out);
+    case S_MASKED_FILL_INPLACE:
+      return masked_fill(a, b, s->number, out);
+    case S_TO_DTYPE:
+      return cast_all(a, (kl_dtype)s->dtype, out);
     case S_CLONE:
-    case S_CONTIGUOUS: return cast_all(a, a->dtype, out);
-    case S_COPY_INPLACE: return cast_all(b, a->dtype, out);
-    case S_FILL_INPLACE: return fill(a->dtype, a->rank, a->shape, s->number, out);
-    case S_ZERO_INPLACE: return fill(a->dtype, a->rank, a->shape, kael_i(0), out);
+    case S_CONTIGUOUS:
+      return cast_all(a, a->dtype, out);
+    case S_COPY_INPLACE:
+      return cast_all(b, a->dtype, out);
+    case S_FILL_INPLACE:
+      return fill(a->dtype, a->rank, a->shape, s->number, out);
+    case S_ZERO_INPLACE:
+      return fill(a->dtype, a->rank, a->shape, kael_i(0), out);
     case S_SUM:
     case S_MEAN:
     case S_AMAX:
     case S_ARGMAX:
     case S_ANY:
-    case S_ALL: return reduce(s, a, out);
+    case S_ALL:
+      return reduce(s, a, out);
     case S_SOFTMAX:
-    case S_LOG_SOFTMAX: return softmax(s, a, out);
-    case S_MATMUL: return matmul(a, b, out);
-    case S_CAT: return cat(s, a, b, out);
-    case S_INDEX_SELECT: return index_select(s, a, b, out);
-    case S_GATHER: return gather(s, a, b, out);
+    case S_LOG_SOFTMAX:
+      return softmax(s, a, out);
+    case S_MATMUL:
+      return matmul(a, b, out);
+    case S_CAT:
+      return cat(s, a, b, out);
+    case S_INDEX_SELECT:
+      return index_select(s, a, b, out);
+    case S_GATHER:
+      return gather(s, a, b, out);
     case S_SCATTER_ADD:
-    case S_SCATTER_ADD_INPLACE: return scatter_add(s, a, b, c, out);
-    default: return false;
+    case S_SCATTER_ADD_INPLACE:
+      return scatter_add(s, a, b, c, out);
+    default:
+      return false;
   }
 }

@@ -22,7 +22,7 @@ kl_scalar value_cast(kl_scalar scalar, kl_dtype from, kl_dtype to);
 
 /* The value of a statement that makes a tensor, or what an in-place one puts into `a`, before the
  * cast to a's dtype. False: the model does not know. */
-bool value_of_statement(const statement *s, const program_value *a, const program_value *b, const program_value *c,
-                        program_value *out);
+bool value_of_statement(const statement *s, const program_value *a, const program_value *b,
+                        const program_value *c, program_value *out);
 
 #endif

@@ -68,7 +68,8 @@ static bool try_without(search *s, uint32_t first, uint32_t n) {
   tape candidate = {0};
   copy_choices(&candidate, s->best);
   uint32_t rest = candidate.choices.count - first - n;
-  memmove(candidate.choices.data + first, candidate.choices.data + first + n, sizeof(uint32_t) * rest);
+  memmove(candidate.choices.data + first, candidate.choices.data + first + n,
+          sizeof(uint32_t) * rest);
   candidate.choices.count -= n;
   bool fails = try_tape(s, &candidate);
   tape_finish(&candidate);

@@ -25,8 +25,8 @@ void tape_start(tape *t, uint64_t seed);
 void tape_rewind(tape *t);
 void tape_finish(tape *t);
 
-uint32_t tape_choose(tape *t, uint32_t n);           /* [0, n); n > 0 */
-bool tape_chance(tape *t, uint32_t m, uint32_t n);   /* true m times of n; false is simpler */
+uint32_t tape_choose(tape *t, uint32_t n);                /* [0, n); n > 0 */
+bool tape_chance(tape *t, uint32_t m, uint32_t n);        /* true m times of n; false is simpler */
 int64_t tape_between(tape *t, int64_t low, int64_t high); /* low is the simplest */
 
 /* Makes the tape shorter and its choices smaller as long as `fails` holds, with at most `n_tries`
