@@ -25,7 +25,8 @@ static const char chunks_apart[] = "    phase cols 0..1\n    phase combine 1..2\
 
 static const int64_t shapes[][2] = {{1, 1},    {1, 10},   {7, 10},   {300, 3},  {5, 0},
                                     {3, 31},   {2, 1000}, {2, 1024}, {3, 1025}, {2, 3000},
-                                    {1, 7168}, {300, 40}, {600, 70}, {3, 2048}};
+                                    {1, 7168}, {300, 40}, {600, 70}, {3, 2048},
+                                    {130, 2100}, {200, 32}};
 
 static void check_sum(int64_t rows, int64_t cols, bool transposed, const char *vector,
                       const char *phases) {

@@ -15,12 +15,12 @@
 #define KL_BLOCK_NONE UINT32_MAX
 
 enum {
-  KL_BLOCK_STACK = 44,      /* levels of a reduction's tree of chunks: 2^54 columns */
+  KL_BLOCK_STACK = 32,      /* levels of a reduction's tree of chunks: 2^42 columns */
   KL_BLOCK_NESTING = 8,     /* of repeats */
-  /* Of a vector of rows in a section of row vectors with reductions, whose 32 lanes must stay in
-   * L1: rows, and bytes. */
-  KL_BLOCK_VECTOR_ROWS = 256,
-  KL_BLOCK_VECTOR_NBYTES = 1024
+  KL_BLOCK_VECTOR_NBYTES = 4096, /* most of a vector of rows that a reduction folds */
+  /* With row vectors, from this many rows on a column is a tile of its own, loaded in place. */
+  KL_BLOCK_DIRECT_ROWS = 128,
+  KL_BLOCK_LANE_LEVELS = 6 /* of the tree over 32 lanes */
 };
 
 typedef enum kl_block_step_kind {
@@ -63,7 +63,7 @@ typedef struct kl_block_form {
   const kl_access *access; /* NULL: the coordinate along `dim` */
   uint8_t dim, esize;
   bool columns; /* of a COL stage: over all dims; else over the row dims */
-  bool scratch;
+  uint8_t scratch; /* 0: a global buffer; n: the nth SCRATCH buffer of the kernel */
 } kl_block_form;
 
 typedef struct kl_block_reduce {
@@ -96,10 +96,9 @@ typedef struct kl_block_program {
 
 typedef struct kl_block_code {
   kl_code base;
-  const kl_kernel *kernel;
   const kl_section *section;
   const kl_block_level *level;
-  bool has_scratch; /* the kernel has SCRATCH buffers */
+  KL_VEC(uint8_t) scratch_dtypes; /* of the kernel's SCRATCH buffers */
   uint32_t n_programs;
   kl_block_program *programs;
 } kl_block_code;

@@ -8,16 +8,27 @@
 
 #include "codegen/block/run.h"
 
+enum { SHORT_ROWS = 8 };
+
 typedef struct fold_state {
   int64_t n_chunks; /* folded so far */
   char pad[56];
   char data[]; /* lanes or best values, then the stack */
 } fold_state;
 
+/* With row vectors: either all lanes of few rows side by side, or one lane of many rows and the tree
+ * of those before it. With column vectors: a tile of short rows, transposed. */
+static size_t lanes_nbytes(const kl_block_reduce *reduce, bool row_vectors) {
+  if (!row_vectors) return (size_t)KL_CHUNK * reduce->esize;
+  size_t all = (size_t)KL_LANES * KL_BLOCK_DIRECT_ROWS * reduce->esize;
+  size_t one = (size_t)KL_BLOCK_LANE_LEVELS * KL_BLOCK_VECTOR_NBYTES;
+  return all > one ? all : one;
+}
+
 size_t kl_block_fold_nbytes(const kl_block_reduce *reduce, bool row_vectors) {
   size_t vector = row_vectors ? KL_BLOCK_VECTOR_NBYTES : sizeof(kl_scalar);
-  if (reduce->arg) return sizeof(fold_state) + 2 * (size_t)KL_CHUNK * reduce->esize;
-  return sizeof(fold_state) + (KL_LANES + KL_BLOCK_STACK) * vector;
+  if (reduce->arg) return sizeof(fold_state) + 3 * (size_t)KL_CHUNK * reduce->esize;
+  return sizeof(fold_state) + lanes_nbytes(reduce, row_vectors) + KL_BLOCK_STACK * vector;
 }
 
 static kl_scalar integer_limit(kl_dtype dtype, bool largest) {
@@ -66,9 +77,10 @@ typedef struct stack {
   int64_t n;
 } stack;
 
-static stack stack_of(const kl_block_run_state *run, fold_state *state) {
+static stack stack_of(const kl_block_run_state *run, const kl_block_reduce *reduce) {
+  fold_state *state = state_of(run, reduce);
   size_t pitch = run->row_vectors ? KL_BLOCK_VECTOR_NBYTES : sizeof(kl_scalar);
-  return (stack){state->data + KL_LANES * pitch, pitch, run->row_vectors ? run->rows : 1};
+  return (stack){state->data + lanes_nbytes(reduce, run->row_vectors), pitch, run->row_vectors ? run->rows : 1};
 }
 
 /* Adds the partial result of one more chunk; it may change it. */
@@ -132,7 +144,33 @@ static void fold_columns(kl_block_run_state *run, const kl_block_reduce *reduce,
   int64_t in_chunk = at + run->cols;
   if (in_chunk < KL_CHUNK && run->col + run->cols < run->n_cols) return;
   fold_lanes(reduce, state->data, in_chunk < KL_LANES ? in_chunk : KL_LANES, rows);
-  push_partial(reduce, state, stack_of(run, state), state->data);
+  push_partial(reduce, state, stack_of(run, reduce), state->data);
+}
+
+/* A column of the lane at hand. */
+static void fold_lane(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x) {
+  char *lane = state_of(run, reduce)->data;
+  if (run->col % KL_CHUNK < KL_LANES)
+    reduce->fold.merge(lane, &reduce->start, x, lane, run->rows, 1);
+  else
+    reduce->fold.merge(lane, lane, x, lane, run->rows, 0);
+}
+
+/* Lanes come in the order 0, 16, 8, 24, 4, ..., in which combining by halves merges neighbours: the
+ * tree of a binary counter. */
+void kl_block_fold_lane_end(kl_block_run_state *run, const kl_block_reduce *reduce, int place,
+                            bool reached) {
+  fold_state *state = state_of(run, reduce);
+  char *lane = state->data, *tree = lane;
+  if (!reached) kl_block_fill(lane, &reduce->start, reduce->esize, run->rows);
+  for (; place & 1; place >>= 1) {
+    tree += KL_BLOCK_VECTOR_NBYTES;
+    reduce->fold.merge(lane, tree, lane, lane, run->rows, 0);
+  }
+  if (tree == lane + (KL_BLOCK_LANE_LEVELS - 1) * KL_BLOCK_VECTOR_NBYTES)
+    push_partial(reduce, state, stack_of(run, reduce), lane);
+  else
+    memcpy(tree + KL_BLOCK_VECTOR_NBYTES, lane, (size_t)run->rows * reduce->esize);
 }
 
 static void fold_arg_columns(kl_block_run_state *run, const kl_block_reduce *reduce,
@@ -144,6 +182,37 @@ static void fold_arg_columns(kl_block_run_state *run, const kl_block_reduce *red
 }
 
 /* --- Column vectors -------------------------------------------------------------------------- */
+
+/* Many rows shorter than the lanes: a vector of rows for each column is faster than a vector of
+ * columns for each row. */
+static bool is_short(const kl_block_run_state *run) {
+  return run->rows >= SHORT_ROWS && run->cols <= KL_LANES;
+}
+
+static void transpose(const kl_block_run_state *run, const char *x, size_t esize, char *out) {
+  int64_t pitch = run->cols * (int64_t)esize;
+  kl_block_view view = {.base = (char *)x, .n_inner = 1, .n_dims = 2};
+  view.extent[0] = run->rows, view.stride[0] = pitch;
+  view.extent[1] = run->cols, view.stride[1] = (int64_t)esize;
+  kl_block_tile tile = {0, run->rows, 0, run->cols, run->rows * run->cols};
+  kl_block_gather(&view, &tile, esize, NULL, true, out);
+}
+
+static void fold_short_rows(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x) {
+  char *lanes = state_of(run, reduce)->data;
+  int64_t rows = run->rows;
+  transpose(run, x, reduce->esize, lanes);
+  reduce->fold.merge(lanes, &reduce->start, lanes, lanes, rows * run->cols, 1);
+  fold_lanes(reduce, lanes, run->cols, rows);
+  memcpy(kl_block_at(run, reduce->block), lanes, (size_t)rows * reduce->esize);
+}
+
+static void fold_short_arg_rows(kl_block_run_state *run, const kl_block_reduce *reduce,
+                                const char *x) {
+  char *columns = state_of(run, reduce)->data + 2 * (size_t)KL_CHUNK * reduce->esize;
+  transpose(run, x, reduce->esize, columns);
+  fold_arg_columns(run, reduce, columns);
+}
 
 static void fold_arg_rows(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x,
                           char *best, int64_t *position) {
@@ -161,21 +230,29 @@ static void fold_arg_rows(kl_block_run_state *run, const kl_block_reduce *reduce
 static void fold_rows(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x) {
   fold_state *state = state_of(run, reduce);
   if (run->rows > 1) {
-    reduce->fold.chunk(x, run->rows, run->cols, kl_block_at(run, reduce->block));
     state->n_chunks = 1;
+    if (is_short(run)) {
+      fold_short_rows(run, reduce, x);
+      return;
+    }
+    reduce->fold.chunk(x, run->rows, run->cols, kl_block_at(run, reduce->block));
     return;
   }
   kl_scalar partial;
   reduce->fold.chunk(x, 1, run->cols, &partial);
-  push_partial(reduce, state, stack_of(run, state), &partial);
+  push_partial(reduce, state, stack_of(run, reduce), &partial);
 }
 
 void kl_block_fold_tile(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x) {
   if (reduce->arg && run->row_vectors)
     fold_arg_columns(run, reduce, x);
+  else if (reduce->arg && is_short(run))
+    fold_short_arg_rows(run, reduce, x);
   else if (reduce->arg)
     fold_arg_rows(run, reduce, x, state_of(run, reduce)->data,
                   (int64_t *)kl_block_at(run, reduce->block));
+  else if (run->by_lanes)
+    fold_lane(run, reduce, x);
   else if (run->row_vectors)
     fold_columns(run, reduce, x);
   else
@@ -190,7 +267,7 @@ void kl_block_fold_end(kl_block_run_state *run, const kl_block_reduce *reduce) {
     for (int64_t r = 0; r < run->rows; r++)
       if (position[r] < 0) position[r] = 0;
   } else if (run->row_vectors || run->rows == 1) {
-    fold_stack(reduce, state, stack_of(run, state), out);
+    fold_stack(reduce, state, stack_of(run, reduce), out);
   } else if (state->n_chunks == 0) {
     kl_block_fill(out, &reduce->start, reduce->esize, run->rows);
   }
@@ -226,11 +303,11 @@ void kl_block_fold_combine(kl_block_run_state *run, const kl_block_reduce *reduc
     if (reduce->arg)
       reduce->fold.better(&partial, 1, from[1].i64, &best, &position);
     else
-      push_partial(reduce, state, stack_of(run, state), &partial);
+      push_partial(reduce, state, stack_of(run, reduce), &partial);
   }
   if (reduce->arg)
     folded.i64 = position < 0 ? 0 : position;
   else
-    fold_stack(reduce, state, stack_of(run, state), &folded);
+    fold_stack(reduce, state, stack_of(run, reduce), &folded);
   *result = folded;
 }

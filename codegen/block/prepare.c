@@ -172,12 +172,20 @@ static kl_status build_elem(builder *b, uint32_t id, const kl_instr *instr) {
   return push_step(b, step);
 }
 
+/* Which of the kernel's SCRATCH buffers this is, from 1 on; 0 for a global one. */
+static uint8_t scratch_number(const kl_kernel *kernel, uint32_t buf) {
+  uint8_t number = 0;
+  if (kernel->bufs.data[buf].kind != KL_BUF_SCRATCH) return 0;
+  for (uint32_t i = 0; i <= buf; i++) number += kernel->bufs.data[i].kind == KL_BUF_SCRATCH;
+  return number;
+}
+
 static kl_status build_access(builder *b, const kl_instr *instr, uint32_t *out_view) {
   const kl_access *access = &b->section->accesses.data[instr->attr];
   kl_block_form form = {.access = access,
                         .esize = (uint8_t)kl_dtype_size(instr->dtype),
                         .columns = in_columns(b),
-                        .scratch = b->kernel->bufs.data[access->buf].kind == KL_BUF_SCRATCH};
+                        .scratch = scratch_number(b->kernel, access->buf)};
   return push_form(b, form, out_view);
 }
 
@@ -437,6 +445,7 @@ static void block_destroy(kl_code *base) {
     kl_vec_finish(&code->programs[i].forms);
     kl_vec_finish(&code->programs[i].reduces);
   }
+  kl_vec_finish(&code->scratch_dtypes);
   kl_free(code->programs);
   kl_free(code);
 }
@@ -447,6 +456,11 @@ static kl_status build_code(const kl_kernel *kernel, const kl_section *section, 
   code->programs = kl_calloc(section->phases.count + 1, sizeof *code->programs);
   if (code->programs == NULL) return kl_fail_memory("block code", sizeof *code->programs);
   code->n_programs = section->phases.count;
+  for (uint32_t i = 0; i < kernel->bufs.count; i++) {
+    const kl_kernel_buf *buf = &kernel->bufs.data[i];
+    if (buf->kind == KL_BUF_SCRATCH && !kl_vec_push(&code->scratch_dtypes, buf->dtype))
+      return kl_fail_memory("block code", kernel->bufs.count);
+  }
   builder b = {.kernel = kernel,
                .section = section,
                .level = code->level,
@@ -478,11 +492,8 @@ kl_status kl_block_prepare(const kl_kernel *kernel, uint32_t index, kl_code **ou
     status = kl_fail_memory("block code", sizeof *code);
   } else {
     code->base = (kl_code){.run = kl_block_run, .destroy = block_destroy};
-    code->kernel = kernel;
     code->section = section;
     code->level = kl_block_level_get();
-    for (uint32_t i = 0; i < kernel->bufs.count; i++)
-      code->has_scratch |= kernel->bufs.data[i].kind == KL_BUF_SCRATCH;
     status = build_code(kernel, section, maps, code);
   }
   kl_free(maps);

@@ -1,4 +1,6 @@
 /* The folding functions of one level: one chunk in its defined order, argmax and argmin. */
+#include <string.h>
+
 #include "codegen/block/functions.h"
 #include "codegen/block/loops.h"
 #include "codegen/math/math.h"
@@ -14,7 +16,8 @@
   }
 
 /* Lanes start at `start`; combined by halves. A row of 32 columns and more of them are looped over
- * 8 rows of lanes at once, then one by one, then what is left. */
+ * 8 rows of lanes at once, then one by one, then what is left, filled up with `start`: that changes
+ * nothing, as a lane that began at +0 is never -0. */
 #define CHUNK(name, merge, dt, start)                                                              \
   static void NAME(chunk_##name, dt)(const void *x_, int64_t rows, int64_t cols, void *out_) {     \
     typedef KL_MATH_CTYPE(dt) T;                                                                   \
@@ -30,8 +33,12 @@
       }                                                                                            \
       for (; k + KL_LANES <= cols; k += KL_LANES)                                                  \
         KL_BLOCK_FOR(l, KL_LANES) lanes[l] = KL_MATH_FUNCTION(merge, dt)(lanes[l], x[k + l]);      \
-      for (int64_t l = 0; k + l < cols; l++)                                                       \
-        lanes[l] = KL_MATH_FUNCTION(merge, dt)(lanes[l], x[k + l]);                                \
+      if (k < cols) {                                                                              \
+        T rest[KL_LANES];                                                                          \
+        KL_BLOCK_FOR(l, KL_LANES) rest[l] = start;                                                 \
+        memcpy(rest, x + k, (size_t)(cols - k) * sizeof *x);                                       \
+        KL_BLOCK_FOR(l, KL_LANES) lanes[l] = KL_MATH_FUNCTION(merge, dt)(lanes[l], rest[l]);       \
+      }                                                                                            \
       KL_BLOCK_FOR(l, 16) lanes[l] = KL_MATH_FUNCTION(merge, dt)(lanes[l], lanes[16 + l]);         \
       KL_BLOCK_FOR(l, 8) lanes[l] = KL_MATH_FUNCTION(merge, dt)(lanes[l], lanes[8 + l]);           \
       KL_BLOCK_FOR(l, 4) lanes[l] = KL_MATH_FUNCTION(merge, dt)(lanes[l], lanes[4 + l]);           \

@@ -1,9 +1,6 @@
 /* Running units of a phase: cuts them into tiles of at most KL_CHUNK elements. */
 #include "codegen/block/run.h"
 
-/* With row vectors, from this many rows on a column is worth a tile of its own: loaded in place. */
-enum { DIRECT_ROWS = 128 };
-
 /* --- Views ----------------------------------------------------------------------------------- */
 
 static int64_t stride_of(const kl_block_run_state *run, const kl_block_form *form, int dim) {
@@ -23,14 +20,11 @@ static void add_dims(const kl_block_run_state *run, const kl_block_form *form, i
     kl_block_view_dim(view, extents[d], stride_of(run, form, d), fresh);
 }
 
-/* Where the scratch of buffer `buf` begins; past the last buffer, where tier 0's own does. */
-static size_t scratch_offset(const kl_block_run_state *run, uint32_t buf) {
+/* Where the SCRATCH buffer after the first `n` begins; after the last, tier 0's own scratch. */
+static size_t scratch_offset(const kl_block_run_state *run, uint32_t n) {
   size_t nbytes = 0;
-  for (uint32_t i = 0; i < buf; i++) {
-    const kl_kernel_buf *before = &run->kernel->bufs.data[i];
-    if (before->kind == KL_BUF_SCRATCH)
-      nbytes += kl_scratch_nbytes(run->n_cols, (kl_dtype)before->dtype);
-  }
+  for (uint32_t i = 0; i < n; i++)
+    nbytes += kl_scratch_nbytes(run->n_cols, (kl_dtype)run->code->scratch_dtypes.data[i]);
   return nbytes;
 }
 
@@ -42,7 +36,7 @@ static void make_view(const kl_block_run_state *run, const kl_block_form *form,
   view->n_dims = 0;
   if (form->access != NULL) {
     const int64_t *ints = run->args->ints + form->access->ints_at;
-    view->base = form->scratch ? run->scratch + scratch_offset(run, form->access->buf)
+    view->base = form->scratch ? run->scratch + scratch_offset(run, form->scratch - 1u)
                                : (char *)run->args->bufs[form->access->buf];
     view->base += ints[0] * form->esize;
     if (form->access->dynamic) view->index_stride = ints[1 + section->n_dims] * form->esize;
@@ -67,7 +61,7 @@ static void make_view(const kl_block_run_state *run, const kl_block_form *form,
 
 /* Scratch buffers hold the rows of the tile only. */
 static void move_scratch_views(kl_block_run_state *run, int64_t rows) {
-  if (!run->has_scratch) return;
+  if (run->code->scratch_dtypes.count == 0) return;
   for (uint32_t i = 0; i < run->program->forms.count; i++) {
     const kl_block_form *form = &run->program->forms.data[i];
     if (form->scratch) run->views[i].base -= rows * run->n_cols * form->esize;
@@ -91,11 +85,9 @@ static void start_run(kl_block_run_state *run, const kl_block_code *code,
   run->n_rows = product(extents, 0, section->n_rows);
   run->n_cols = product(extents, section->n_rows, section->n_dims);
   run->n_chunks = (run->n_cols + KL_CHUNK - 1) / KL_CHUNK;
-  run->kernel = code->kernel;
+  run->code = code;
   run->scratch = scratch;
-  run->has_scratch = code->has_scratch;
-  char *own = scratch;
-  if (code->has_scratch) own += scratch_offset(run, code->kernel->bufs.count);
+  char *own = scratch + scratch_offset(run, code->scratch_dtypes.count);
   run->values = (kl_block_value *)(own + (size_t)run->program->values_at * 64);
   run->views = (kl_block_view *)(own + (size_t)run->program->views_at * 64);
   run->blocks = own + (size_t)run->program->blocks_at * 64;
@@ -130,8 +122,33 @@ static int64_t columns_of_tile(const kl_block_run_state *run, const kl_block_sta
   if (stage->one_by_one) return 1;
   int64_t most = KL_CHUNK / run->rows;
   if (!run->row_vectors) return run->rows > 1 ? run->n_cols : KL_CHUNK;
-  if (run->rows >= DIRECT_ROWS || most <= 1) return 1;
+  if (run->rows >= KL_BLOCK_DIRECT_ROWS || most <= 1) return 1;
   return (int64_t)1 << (63 - __builtin_clzll((uint64_t)most));
+}
+
+/* Columns one by one, but lane after lane, so that a reduction touches one vector of rows instead of
+ * 32: lanes in the order in which combining them by halves merges neighbours. */
+static void run_by_lanes(kl_block_run_state *run, const kl_block_stage *stage) {
+  const kl_block_reduce *reduces = run->program->reduces.data;
+  for (int64_t chunk = 0; chunk < run->n_cols; chunk += KL_CHUNK) {
+    int64_t end = run->n_cols - chunk < KL_CHUNK ? run->n_cols : chunk + KL_CHUNK;
+    for (int place = 0; place < KL_LANES; place++) {
+      int lane = (place & 1) << 4 | (place & 2) << 2 | (place & 4) | (place & 8) >> 2 | place >> 4;
+      bool reached = chunk + lane < end;
+      for (int64_t col = chunk + lane; col < end; col += KL_LANES) run_columns(run, stage, col, 1);
+      for (uint32_t r = stage->first_reduce; r < stage->end_reduce; r++)
+        kl_block_fold_lane_end(run, &reduces[r], place, reached);
+    }
+  }
+}
+
+/* Whether all that the stage folds may be folded so: positions must ascend. */
+static bool can_go_by_lanes(const kl_block_run_state *run, const kl_block_stage *stage) {
+  if (!run->row_vectors || stage->kind == KL_LOOP_SEQ || stage->first_reduce == stage->end_reduce)
+    return false;
+  for (uint32_t r = stage->first_reduce; r < stage->end_reduce; r++)
+    if (run->program->reduces.data[r].arg) return false;
+  return run->rows >= KL_BLOCK_DIRECT_ROWS;
 }
 
 static void run_column_stage(kl_block_run_state *run, const kl_block_stage *stage) {
@@ -139,8 +156,13 @@ static void run_column_stage(kl_block_run_state *run, const kl_block_stage *stag
   for (uint32_t r = stage->first_reduce; r < stage->end_reduce; r++)
     kl_block_fold_begin(run, &reduces[r]);
   int64_t step = columns_of_tile(run, stage);
-  for (int64_t col = 0; col < run->n_cols; col += step)
-    run_columns(run, stage, col, run->n_cols - col < step ? run->n_cols - col : step);
+  run->by_lanes = can_go_by_lanes(run, stage);
+  if (run->by_lanes) {
+    run_by_lanes(run, stage);
+  } else {
+    for (int64_t col = 0; col < run->n_cols; col += step)
+      run_columns(run, stage, col, run->n_cols - col < step ? run->n_cols - col : step);
+  }
   for (uint32_t r = stage->first_reduce; r < stage->end_reduce; r++)
     kl_block_fold_end(run, &reduces[r]);
 }
@@ -155,7 +177,6 @@ static int64_t rows_of_tile(const kl_block_run_state *run) {
   int64_t rows = KL_CHUNK;
   for (uint32_t r = 0; r < program->reduces.count; r++) {
     int64_t most = KL_BLOCK_VECTOR_NBYTES / program->reduces.data[r].esize;
-    if (most > KL_BLOCK_VECTOR_ROWS) most = KL_BLOCK_VECTOR_ROWS;
     if (most < rows) rows = most;
   }
   return rows;

@@ -12,7 +12,7 @@ typedef struct kl_block_value {
 } kl_block_value;
 
 typedef struct kl_block_run_state {
-  const kl_kernel *kernel;
+  const kl_block_code *code;
   const kl_section *section;
   const kl_block_program *program;
   const kl_kernel_args *args;
@@ -20,10 +20,11 @@ typedef struct kl_block_run_state {
   kl_block_view *views;
   char *blocks;
   char *scratch; /* as given: the SCRATCH buffers first */
-  bool row_vectors, has_scratch;
+  bool row_vectors;
   int64_t n_rows, n_cols, n_chunks;
   int64_t row, rows; /* the rows of the tile: [row, row + rows) */
   int64_t col, cols; /* its columns, in a COL stage */
+  bool by_lanes;     /* the columns come lane by lane, see run.c */
   kl_block_tile tile;
   int64_t iteration[KL_BLOCK_NESTING];
 } kl_block_run_state;
@@ -38,6 +39,10 @@ void kl_block_run_steps(kl_block_run_state *run, const kl_block_stage *stage);
 /* fold.c: reductions over the tiles of a COL stage, the result in the reduction's row slot. */
 void kl_block_fold_begin(kl_block_run_state *run, const kl_block_reduce *reduce);
 void kl_block_fold_tile(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x);
+/* Row vectors, a column a tile, lane after lane: the lane at place `place` of the order is
+ * over; `reached` by a column, or not. */
+void kl_block_fold_lane_end(kl_block_run_state *run, const kl_block_reduce *reduce, int place,
+                            bool reached);
 void kl_block_fold_end(kl_block_run_state *run, const kl_block_reduce *reduce);
 /* The same in COLS and COMBINE phases: one chunk of one row, and all chunks of one row. */
 void kl_block_fold_partial(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x);
