@@ -313,6 +313,48 @@ START_TEST(repeats_carry_values_and_step_through_scalars) {
 }
 END_TEST
 
+/* a, b = a * 0.5 + b, a: the second NEXT takes a carry that the first has changed by then. */
+START_TEST(nexts_take_their_values_before_any_carry_changes) {
+  static const char text[] =
+      "kernel ints=6 scalars=1 {\n"
+      "  buf b0 f32 read noalias\n"
+      "  buf b1 f32 write noalias\n"
+      "  section rows=0 dims=1 extents=i0 vector=cols {\n"
+      "    cols {\n"
+      "      v0 = load.f32 b0 [i1; one]\n"
+      "      v1 = scalar.f32 s0\n"
+      "      repeat i5 carries 2 {\n"
+      "        v3 = carry.f32 v0\n"
+      "        v4 = carry.f32 v0\n"
+      "        v5 = mul.f32 v3, v1\n"
+      "        v6 = add.f32 v5, v4\n"
+      "        next.f32 v3, v6\n"
+      "        next.f32 v4, v3\n"
+      "      }\n"
+      "      v10 = sub.f32 v3, v4\n"
+      "      store.f32 b1 [i3; one], v10\n"
+      "    }\n"
+      "    phase cols\n"
+      "  }\n"
+      "}\n";
+  enum { N = 1300 };
+  float *x = random_f32(N, 15), *out = new_f32(N), *want = new_f32(N);
+  for (int i = 0; i < N; i++) {
+    float a = x[i], b = x[i];
+    for (int j = 0; j < 5; j++) {
+      float next = a * 0.5f + b;
+      b = a;
+      a = next;
+    }
+    want[i] = a - b;
+  }
+  launch l = {
+      .text = text, .bufs = {x, out}, .ints = {N, 0, 1, 0, 1, 5}, .scalars = {{.f32 = 0.5f}}};
+  check_f32(&l, out, want, N);
+  free(x), free(out), free(want);
+}
+END_TEST
+
 /* x += s, again and again: the chain of an in-place loop. */
 START_TEST(a_repeat_of_one_carry_computes_in_place) {
   static const char text[] =
@@ -408,6 +450,7 @@ int main(void) {
   tcase_add_test(tc, gathers_take_an_index_a_row_or_an_element);
   tcase_add_test(tc, scatters_run_in_ascending_order_of_columns);
   tcase_add_test(tc, repeats_carry_values_and_step_through_scalars);
+  tcase_add_test(tc, nexts_take_their_values_before_any_carry_changes);
   tcase_add_test(tc, a_repeat_of_one_carry_computes_in_place);
   tcase_add_test(tc, a_chain_of_512_instructions_reuses_its_blocks);
   tcase_add_test(tc, preparing_survives_every_failed_allocation);

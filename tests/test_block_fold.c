@@ -267,6 +267,54 @@ START_TEST(row_chains_agree_with_and_without_scratch_and_in_phases) {
 }
 END_TEST
 
+/* The last loop has more values at once than blocks that the loops before left: none of them may
+ * take the row value's, which the next tile reads again. */
+START_TEST(row_values_live_through_all_tiles_of_a_loop) {
+  static const char text[] =
+      "kernel ints=8 scalars=0 {\n"
+      "  buf b0 f32 read noalias\n"
+      "  buf b1 f32 write noalias\n"
+      "  section rows=1 dims=2 extents=i0 vector=cols {\n"
+      "    cols {\n"
+      "      v0 = load.f32 b0 [i2; any, one]\n"
+      "      v1 = reduce_sum.f32 v0\n"
+      "    }\n"
+      "    row {\n"
+      "      v2 = neg.f32 v1\n"
+      "    }\n"
+      "    cols {\n"
+      "      v3 = load.f32 b0 [i2; any, one]\n"
+      "      v4 = sub.f32 v3, v2\n"
+      "      v5 = mul.f32 v4, v3\n"
+      "      v6 = add.f32 v5, v4\n"
+      "      v7 = sub.f32 v6, v5\n"
+      "      v8 = mul.f32 v7, v6\n"
+      "      v9 = add.f32 v8, v7\n"
+      "      v10 = add.f32 v9, v8\n"
+      "      v11 = add.f32 v4, v5\n"
+      "      v12 = add.f32 v6, v7\n"
+      "      v13 = add.f32 v8, v9\n"
+      "      v14 = add.f32 v10, v11\n"
+      "      v15 = add.f32 v12, v13\n"
+      "      v16 = add.f32 v14, v15\n"
+      "      store.f32 b1 [i2; any, one], v16\n"
+      "    }\n"
+      "    phase rows\n"
+      "  }\n"
+      "}\n";
+  enum { R = 3, C = 3000 };
+  float *x = random_f32(R * C, 16), *out = new_f32(R * C), *want = new_f32(R * C);
+  for (int i = 0; i < R * C; i++) {
+    float v2 = -sum_ordered(x + i / C * C, C, 1), v3 = x[i], v4 = v3 - v2, v5 = v4 * v3;
+    float v6 = v5 + v4, v7 = v6 - v5, v8 = v7 * v6, v9 = v8 + v7, v10 = v9 + v8;
+    want[i] = ((v10 + (v4 + v5)) + ((v6 + v7) + (v8 + v9)));
+  }
+  launch l = {.text = text, .bufs = {x, out}, .ints = {R, C, 0, C, 1}};
+  check_f32(&l, out, want, R * C);
+  free(x), free(out), free(want);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("block_fold");
   TCase *tc = tcase_create("block_fold");
@@ -275,6 +323,7 @@ int main(void) {
   tcase_add_test(tc, max_and_min_let_nan_win_and_order_the_zeros);
   tcase_add_test(tc, integer_folds_wrap_and_bools_have_any_and_all);
   tcase_add_test(tc, row_chains_agree_with_and_without_scratch_and_in_phases);
+  tcase_add_test(tc, row_values_live_through_all_tiles_of_a_loop);
   suite_add_tcase(suite, tc);
   return kl_test_run(suite);
 }

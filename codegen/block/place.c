@@ -130,23 +130,19 @@ static bool touched(const placer *p, uint32_t buf, uint32_t first, uint32_t end,
 }
 
 /* Lets the step that computes a stored value write it to its place, where nobody can tell: the two
- * in one stage outside of repeats, nothing in between that touches the buffer, and no other store
+ * in one stage (repeats neither store nor show what they compute), nothing in between that touches the buffer, and no other store
  * to it while the value is still read. */
 static void place_stores(placer *p, const kl_block_stage *stage) {
-  int depth = 0;
   for (uint32_t i = stage->first; i < stage->end; i++) {
     kl_block_step *steps = p->program->steps.data, *store = &steps[i];
-    depth += (store->kind == KL_STEP_REPEAT) - (store->kind == KL_STEP_END);
-    if (store->kind != KL_STEP_STORE || store->arg[1] != KL_BLOCK_NONE || depth > 0) continue;
+    if (store->kind != KL_STEP_STORE || store->arg[1] != KL_BLOCK_NONE) continue;
     uint32_t at = p->def[store->arg[0]], buf = buf_of(p, store->view);
     if (at == KL_BLOCK_NONE || at < stage->first) continue;
     kl_block_step *maker = &steps[at];
     if (maker->kind != KL_STEP_ELEM || maker->into != KL_BLOCK_NONE ||
         maker->esize != store->esize || stage->one_by_one)
       continue;
-    bool inside = false; /* a repeat */
-    for (uint32_t j = at; j < i; j++) inside |= steps[j].kind == KL_STEP_END;
-    if (inside || touched(p, buf, at, i, true)) continue;
+    if (touched(p, buf, at, i, true)) continue;
     if (touched(p, buf, i + 1, p->last[store->arg[0]] + 1, false)) continue;
     maker->into = store->view;
   }
