@@ -317,6 +317,8 @@ START_TEST(overwritten_contents_get_a_zero_gradient) {
   T x = leaf(VEC(1, 2)), y = twice(x), b = leaf(VEC(5, 6)), z = twice(x);
   OK(kael_copy_(y, b));
   OK(kael_fill_(z, kael_f(1)));
+  OK(kael_copy_(z, z));
+  ck_assert_int_eq(kael_version(z), 2);
   OK(backward(made(kael_sum(kael_add(y, z)))));
   HOLDS(kael_grad(x), 0, 0);
   HOLDS(kael_grad(b), 1, 1);
@@ -486,6 +488,41 @@ START_TEST(a_second_pass_needs_retain_graph) {
   T z = made(kael_sum(kael_add(x, x))); /* saves nothing */
   OK(backward(z));
   OK(backward(z));
+  end();
+}
+END_TEST
+
+/* PyTorch saves a number as a tensor, and needs it for the second pass. */
+START_TEST(a_product_with_a_number_needs_retain_graph_too) {
+  begin(_i);
+  T x = leaf(VEC(1, 2)), y = made(kael_sum(kael_mul_scalar(x, kael_f(2))));
+  OK(backward(y));
+  failed_with(backward(y), "Trying to backward through the graph a second time");
+  end();
+}
+END_TEST
+
+START_TEST(saved_tensors_are_checked_even_where_they_are_not_needed) {
+  begin(_i);
+  T a = leaf(VEC(1, 2)), w = leaf(VEC(3, 4)), x = twice(a), y = made(kael_sum(kael_mul(x, w))),
+    grad;
+  OK(kael_add_scalar_(x, kael_f(1)));
+  failed_with(kael_autograd_grad(&y, NULL, 1, &a, 1, NULL, &grad),
+              "modified by an inplace operation");
+  end();
+}
+END_TEST
+
+START_TEST(a_view_made_under_no_grad_of_a_leaf_ends_the_gradient) {
+  begin(_i);
+  T x = leaf(matrix(2, 2, 1)), w = leaf(VEC(3, 4)), columns[2];
+  kael_set_grad_enabled(false);
+  T row = made(kael_select(x, 0, 0));
+  kael_set_grad_enabled(true);
+  OK(kael_unbind(row, 0, columns)); /* its node has no edge */
+  OK(backward(made(kael_sum(kael_mul(w, columns[1])))));
+  HOLDS(kael_grad(w), 2, 2);
+  ck_assert_ptr_null(kael_grad(x));
   end();
 }
 END_TEST
@@ -721,6 +758,9 @@ static Suite *suite(void) {
   BOTH(grad_is_the_same_tensor_every_time);
   BOTH(gradients_have_the_leafs_layout);
   BOTH(a_second_pass_needs_retain_graph);
+  BOTH(a_product_with_a_number_needs_retain_graph_too);
+  BOTH(saved_tensors_are_checked_even_where_they_are_not_needed);
+  BOTH(a_view_made_under_no_grad_of_a_leaf_ends_the_gradient);
   BOTH(roots_are_checked);
   BOTH(grad_gives_gradients_without_accumulating);
   BOTH(gradients_can_be_differentiated_again);

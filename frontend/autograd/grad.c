@@ -7,6 +7,10 @@
 
 kl_status kl_grad_apply(kl_autograd_node *node, kael_tensor *const *grads, const bool *wanted,
                         kael_tensor **out) {
+  bool any_wanted = false;
+  for (uint32_t k = 0; k < node->n_edges; k++) any_wanted |= wanted[k];
+  KL_TRY(kl_node_check_saved(node));
+  if (!any_wanted) return KL_OK; /* then a gradient function would have no spec to look at */
   kl_grad_call call = {.node = node, .grads = grads, .out = out, .wanted = wanted};
   call.temps = call.first_temps;
   call.temps_capacity = KL_GRAD_TEMPS;

@@ -66,33 +66,40 @@ static int short_name(const char *name) {
   return end && end > name ? (int)(end - name) : (int)strlen(name);
 }
 
+/* What PyTorch says of a view that may not be changed, in three parts. */
 kl_status kl_meta_check_view(const kl_autograd_meta *meta, bool indirect) {
   if (meta->view_kind <= KL_VIEW_NORMAL) return KL_OK;
   const kl_autograd_node *node = meta->grad_fn;
-  const char *object = indirect ? "its base or another view of its base has been" : "is being";
-  char output[96] = "A view was created in";
-  const char *name = node ? kl_node_name(node) : "";
-  if (meta->view_kind == KL_VIEW_MULTI && node)
-    return kl_fail(
-        KL_ERR_RUNTIME,
-        "Output %u of %.*s is a view and %s modified inplace. This view is the output of "
-        "a function that returns multiple views. Such functions do not allow the output "
-        "views to be modified inplace. You should replace the inplace operation by an "
-        "out-of-place one.",
-        meta->slot, short_name(name), name, object);
-  if (node)
-    snprintf(output, sizeof output, "Output %u of %.*s is a view of a view which was created in",
-             meta->slot, short_name(name), name);
   const bool inference = meta->view_kind == KL_VIEW_INFERENCE;
-  return kl_fail(
-      KL_ERR_RUNTIME,
-      "%s %s mode and %s modified inplace %s. Given that this use case is ambiguous and "
-      "error-prone, it is forbidden. You can clarify your code by moving both the view "
-      "and the inplace either both inside the %s block (if you don't want the inplace to "
-      "be tracked) or both outside (if you want the inplace to be tracked).",
-      output, inference ? "inference" : "no_grad", object,
-      inference ? "in normal mode" : "with grad mode enabled",
-      inference ? "inference_mode" : "no_grad");
+  const bool multi = meta->view_kind == KL_VIEW_MULTI;
+  const char *mode = inference ? "inference" : "no_grad";
+  char output[128] = "A view was created in";
+  if (node) {
+    const char *name = kl_node_name(node);
+    snprintf(output, sizeof output, "Output %u of %.*s is a view%s", meta->slot, short_name(name),
+             name, multi ? "" : " of a view which was created in");
+  }
+  char made[32] = "", when[40] = "";
+  if (!multi || !node) {
+    snprintf(made, sizeof made, " %s mode", mode);
+    snprintf(when, sizeof when, " %s", inference ? "in normal mode" : "with grad mode enabled");
+  }
+  char advice[320];
+  if (multi)
+    snprintf(advice, sizeof advice,
+             "This view is the output of a function that returns multiple views. Such functions do "
+             "not allow the output views to be modified inplace. You should replace the inplace "
+             "operation by an out-of-place one.");
+  else
+    snprintf(advice, sizeof advice,
+             "Given that this use case is ambiguous and error-prone, it is forbidden. You can "
+             "clarify your code by moving both the view and the inplace either both inside the %s "
+             "block (if you don't want the inplace to be tracked) or both outside (if you want the "
+             "inplace to be tracked).",
+             inference ? "inference_mode" : "no_grad");
+  return kl_fail(KL_ERR_RUNTIME, "%s%s and %s modified inplace%s. %s", output, made,
+                 indirect ? "its base or another view of its base has been" : "is being", when,
+                 advice);
 }
 
 /* The base has been written since: the view's history is the base's, seen through the geometry. */

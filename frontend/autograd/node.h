@@ -104,8 +104,10 @@ static inline const kl_autograd_spec *kl_edge_spec(const kl_autograd_edge *edge)
 /* Saved tensors (saved.c). */
 void kl_saved_pack(kl_saved_tensor *saved, const kael_tensor *tensor);
 void kl_node_save_result(kl_autograd_node *node, const kael_tensor *result);
-/* The tensor saved from `source`, with its history where gradient mode is on. An error where its
- * contents have changed since, or where a backward pass has freed it. */
+/* An error where a saved tensor's contents have changed since, or where a backward pass has freed
+ * it; whether it is needed or not, as in PyTorch. */
+kl_status kl_node_check_saved(const kl_autograd_node *node) KL_MUST_CHECK;
+/* The tensor saved from `source`, with its history where gradient mode is on. Checked before. */
 kl_status kl_node_unpack(const kl_autograd_node *node, int source,
                          kael_tensor **out_tensor) KL_MUST_CHECK;
 void kl_node_free_saved(kl_autograd_node *node);

@@ -78,20 +78,32 @@ static kl_status give_history(const kl_autograd_node *node, const kl_saved_tenso
   return status;
 }
 
+static kl_status fail_freed(const kl_autograd_node *node) {
+  return kl_fail(KL_ERR_RUNTIME,
+                 "%s: Trying to backward through the graph a second time (or directly access "
+                 "saved tensors after they have already been freed). Saved intermediate values "
+                 "of the graph are freed when you call backward or grad. Specify "
+                 "retain_graph=True if you need to backward through the graph a second time",
+                 kl_node_name(node));
+}
+
+kl_status kl_node_check_saved(const kl_autograd_node *node) {
+  /* PyTorch saves a number as a tensor, where it would save the second operand. */
+  if (node->released && node->args.other_is_number && node->gradient->save[0])
+    return fail_freed(node);
+  for (uint32_t i = 0; i < node->n_saved; i++) {
+    if (!node->saved[i].storage) return fail_freed(node);
+    KL_TRY(check_version(node, &node->saved[i]));
+  }
+  return KL_OK;
+}
+
 kl_status kl_node_unpack(const kl_autograd_node *node, int source, kael_tensor **out_tensor) {
   const kl_saved_tensor *saved = node->saved;
   const kl_saved_tensor *end = saved + node->n_saved;
   while (saved < end && saved->source != source) saved++;
   if (saved == end)
     return kl_fail(KL_ERR_INTERNAL, "%s did not save operand %d", kl_node_name(node), source);
-  if (!saved->storage)
-    return kl_fail(KL_ERR_RUNTIME,
-                   "%s: Trying to backward through the graph a second time (or directly access "
-                   "saved tensors after they have already been freed). Saved intermediate values "
-                   "of the graph are freed when you call backward or grad. Specify "
-                   "retain_graph=True if you need to backward through the graph a second time",
-                   kl_node_name(node));
-  KL_TRY(check_version(node, saved));
   kael_tensor *tensor;
   KL_TRY(kl_tensor_create(kl_storage_retain(saved->storage), (kl_dtype)saved->dtype, saved->ndim,
                           saved->shape, saved->strides, saved->offset, &tensor));
