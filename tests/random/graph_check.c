@@ -343,6 +343,11 @@ static void explain(job *j, uint64_t seed) {
   random_graph_make(&g, &t, j->options->n_steps);
   random_graph_finish(&g);
   job one = {.seed = seed, .options = j->options, .totals = j->totals};
+  /* What fails in tier 0 is shrunk without the compiler, which takes its time. */
+  graph_check_options tier_0 = *j->options;
+  tier_0.llvm = false;
+  one.options = &tier_0;
+  if (!tape_fails(&one, &t)) one.options = j->options;
   one.prunes = true;
   one.prunes = tape_fails(&one, &t);
   int n_tries = tape_shrink(&t, tape_fails, &one, 6000);

@@ -119,7 +119,8 @@ extern const int program_n_fns;
 /* The tensors while a program runs. */
 typedef struct machine {
   kael_tensor *t[PROGRAM_REGISTERS];
-  bool made; /* the last statement put a new handle into its register */
+  bool made;         /* the last statement put a new handle into its register */
+  char message[256]; /* of the last statement that failed */
 } machine;
 
 /* Element i of the data that S_FROM_DATA fills a tensor with: `pattern` < 0 gives integers in

@@ -25,7 +25,7 @@ struct program_model {
   model_storage *of_a;
   kael_tensor *held; /* register a, whatever becomes of it */
   long n_values;
-  char fault[256];
+  char fault[512];
 };
 
 program_model *model_create(void) { return calloc(1, sizeof(program_model)); }
@@ -250,7 +250,8 @@ static void after_poke(program_model *model, machine *m, const statement *s) {
 }
 
 bool model_after(program_model *model, machine *m, const statement *s, kael_status status) {
-  bool fine = true;
+  /* No program may bring out a bug of the library, or run out of anything. */
+  bool fine = status < KAEL_ERR_OUT_OF_MEMORY || fail(model, m, s, s->dst, m->message);
   bool operands_there = model->held != NULL;
   if (status == KAEL_OK && makes_tensor(s->kind)) {
     if (m->made) fine = after_maker(model, m, s);

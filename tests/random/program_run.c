@@ -1,6 +1,7 @@
 /* Runs statements through the public API and writes down all that can be seen. See program.h. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -412,6 +413,7 @@ kael_status machine_run(machine *m, const statement *s, kl_text *trace) {
     status = run_action(m, s, trace);
     if (trace && status != KAEL_OK) kl_text_add(trace, "  %s\n", kael_last_error().message);
   }
+  snprintf(m->message, sizeof m->message, "%s", kael_last_error().message);
   kael_clear_error();
   if (!trace) return status;
   kl_text_add(trace, "  %s; t%d ", kael_status_name(status), s->dst);
