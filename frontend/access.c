@@ -47,7 +47,9 @@ uint64_t kael_version(const kael_tensor *tensor) {
   return tensor ? atomic_load_explicit(&tensor->storage->version, memory_order_relaxed) : 0;
 }
 
-int kael_references(const kael_tensor *tensor) { return tensor ? atomic_load(&tensor->refs) : 0; }
+int kael_references(const kael_tensor *tensor) {
+  return tensor ? atomic_load(&tensor->refs) - atomic_load(&tensor->held_refs) : 0;
+}
 
 bool kael_is_same(const kael_tensor *a, const kael_tensor *b) { return a && a == b; }
 

@@ -22,7 +22,9 @@ static void add_tensor(kl_text *text, const kael_tensor *tensor) {
               kl_dtype_torch_name((kl_dtype)tensor->dtype),
               kl_shape_text(tensor->ndim, tensor->shape),
               kl_shape_text(tensor->ndim, tensor->strides), (long long)tensor->offset);
-  kl_text_add(text, "  handles and other holders: %d\n", atomic_load(&tensor->refs));
+  int held = atomic_load(&tensor->held_refs);
+  kl_text_add(text, "  handles: %d, and %d references of autograd\n",
+              atomic_load(&tensor->refs) - held, held);
   kl_text_add(text, "  autograd: %s\n", autograd);
 }
 

@@ -31,7 +31,8 @@ static kl_status bitcast(kl_value *value, kl_dtype dtype, kl_value **out_value) 
   return KL_OK;
 }
 
-kl_status kl_value_reinterpret(kl_value *value, kl_dtype dtype, kl_value **out_value) {
+kl_status kl_value_reinterpret(kl_value *value, kl_dtype dtype, size_t nbytes,
+                               kl_value **out_value) {
   kl_status status;
   size_t size = kl_dtype_size(dtype), value_size = kl_dtype_size((kl_dtype)value->dtype);
   if (size == value_size && value->state != KL_VALUE_REAL) {
@@ -39,8 +40,9 @@ kl_status kl_value_reinterpret(kl_value *value, kl_dtype dtype, kl_value **out_v
   } else {
     status = kl_materialize(&value, 1);
     if (!status)
-      status = kl_value_create_real(dtype, (int64_t)((size_t)value->numel * value_size / size),
-                                    value->buffer, out_value);
+      /* Of all bytes: those beyond the last whole element of the old dtype are there too, since such
+       * a storage keeps its buffer. */
+      status = kl_value_create_real(dtype, (int64_t)(nbytes / size), value->buffer, out_value);
   }
   kl_value_release(value);
   return status;
@@ -65,8 +67,9 @@ kl_status kl_reads_take(const kl_arg *args, int n_args, kl_read *out_reads, bool
     if (!args[i].tensor || out_reads[i].value->dtype == args[i].tensor->dtype) continue;
     kl_value *value = out_reads[i].value;
     out_reads[i].value = NULL;
-    kl_status status =
-        kl_value_reinterpret(value, (kl_dtype)args[i].tensor->dtype, &out_reads[i].value);
+    const kael_tensor *tensor = args[i].tensor;
+    kl_status status = kl_value_reinterpret(value, (kl_dtype)tensor->dtype, tensor->storage->nbytes,
+                                            &out_reads[i].value);
     if (status) {
       kl_reads_release(out_reads, n_args);
       return status;

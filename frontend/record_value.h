@@ -17,9 +17,10 @@ kl_status kl_reads_take(const kl_arg *args, int n_args, kl_read *out_reads,
                         bool *out_shared) KL_MUST_CHECK;
 void kl_reads_release(kl_read *reads, int n_args);
 
-/* A value seen in another dtype: a bitcast where the sizes are equal, else its bytes, computed. The
- * reference to `value` is taken over, on failure too. */
-kl_status kl_value_reinterpret(kl_value *value, kl_dtype dtype, kl_value **out_value) KL_MUST_CHECK;
+/* The value of a storage of `nbytes` seen in another dtype: a bitcast where the sizes are equal, else
+ * its bytes, computed. The reference to `value` is taken over, on failure too. */
+kl_status kl_value_reinterpret(kl_value *value, kl_dtype dtype, size_t nbytes,
+                               kl_value **out_value) KL_MUST_CHECK;
 
 /* `numel` elements of any content, to be written wholly; where there are none, a REAL value. No other
  * recorded node has an empty iteration space. */

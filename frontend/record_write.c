@@ -107,7 +107,7 @@ static kl_status read_old(const kael_tensor *self, kl_value **out_old) {
     *out_old = value;
     return KL_OK;
   }
-  return kl_value_reinterpret(value, (kl_dtype)self->dtype, out_old);
+  return kl_value_reinterpret(value, (kl_dtype)self->dtype, self->storage->nbytes, out_old);
 }
 
 /* Makes `value` (taken over) the storage's, counts the write, and runs it where it must. */

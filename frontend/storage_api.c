@@ -82,10 +82,12 @@ int kael_storage_references(const kael_storage *storage) {
 }
 
 /* Bytes beyond the last whole element would be lost when a new value replaced the storage's: such a
- * storage keeps its buffer. */
+ * storage keeps its buffer, and is written at the call. */
 static kl_status keep_odd_bytes(kl_storage *storage, kl_dtype dtype) {
   if (storage->pinned || storage->nbytes % kl_dtype_size(dtype) == 0) return KL_OK;
-  return kl_materialize_for_export(storage);
+  KL_TRY(kl_materialize_for_export(storage));
+  storage->flags |= KL_STORAGE_SHARED;
+  return KL_OK;
 }
 
 static kl_status from_parts(kl_storage *storage, int ndim, const int64_t *shape,

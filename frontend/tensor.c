@@ -76,6 +76,17 @@ void kl_tensor_release(kael_tensor *tensor) {
   kl_slab_free(tensor, block_nbytes(tensor->capacity));
 }
 
+kael_tensor *kl_tensor_hold(kael_tensor *tensor) {
+  atomic_fetch_add_explicit(&tensor->held_refs, 1, memory_order_relaxed);
+  return kl_tensor_retain(tensor);
+}
+
+void kl_tensor_drop(kael_tensor *tensor) {
+  if (!tensor) return;
+  atomic_fetch_sub_explicit(&tensor->held_refs, 1, memory_order_relaxed);
+  kl_tensor_release(tensor);
+}
+
 bool kl_tensor_same_shape(const kael_tensor *a, const kael_tensor *b) {
   return kl_shape_equal(a->ndim, a->shape, b->ndim, b->shape);
 }

@@ -19,6 +19,7 @@ enum { KL_WRAPPER_CXX, KL_WRAPPER_PYTHON, KL_WRAPPER_COUNT };
 struct kael_tensor {
   atomic_int refs;
   atomic_int scope_refs; /* those of `refs` that open scopes own */
+  atomic_int held_refs;  /* those that autograd holds: a view's base, the leaf of an accumulator */
   uint8_t ndim, dtype, device, flags;
   uint8_t capacity; /* dims that its block has room for */
   int64_t numel;
@@ -51,6 +52,9 @@ static inline kael_tensor *kl_tensor_retain(kael_tensor *tensor) {
   return tensor;
 }
 void kl_tensor_release(kael_tensor *tensor); /* NULL is fine */
+/* References that the user did not make, and that kael_references does not count. */
+kael_tensor *kl_tensor_hold(kael_tensor *tensor);
+void kl_tensor_drop(kael_tensor *tensor); /* NULL is fine */
 
 static inline bool kl_tensor_is_contiguous(const kael_tensor *tensor) {
   return (tensor->flags & KL_TENSOR_CONTIGUOUS) != 0;

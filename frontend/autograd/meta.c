@@ -33,7 +33,7 @@ void kl_autograd_meta_destroy(kl_autograd_meta *meta) {
   leave_retainers(meta);
   kl_node_release(meta->grad_fn);
   kl_tensor_release(meta->grad);
-  kl_tensor_release(meta->base);
+  kl_tensor_drop(meta->base);
   kl_hooks_free(meta->hooks);
   kl_slab_free(meta, sizeof *meta);
 }
@@ -133,7 +133,7 @@ static kl_status create_accumulator(kael_tensor *leaf, kl_autograd_node **out_no
   int64_t *ints;
   KL_TRY(kl_node_alloc(&kl_gradient_accumulate, 0, 1, 0, 0, 0, &node, &ints));
   node->sequence = UINT64_MAX;
-  node->variable = kl_tensor_retain(leaf);
+  node->variable = kl_tensor_hold(leaf);
   node->outputs[0] = (kl_autograd_spec){leaf->shape, leaf->ndim, leaf->dtype};
   *out_node = node;
   return KL_OK;

@@ -236,7 +236,7 @@ static void free_node(kl_autograd_node *node) {
   for (uint32_t i = 0; i < node->n_edges; i++) kl_node_release(node->edges[i].node);
   kl_node_release(node->inner);
   kl_hooks_free(node->hooks);
-  kl_tensor_release(node->variable);
+  kl_tensor_drop(node->variable);
   kl_slab_free(node, node->block_nbytes);
 }
 

@@ -35,7 +35,7 @@ static kl_status make_view(kael_tensor *base, kl_view_kind kind, kael_tensor *vi
   kl_autograd_meta *meta;
   KL_TRY(kl_meta_ensure(view, &meta));
   kael_tensor *root = base->autograd && base->autograd->base ? base->autograd->base : base;
-  meta->base = kl_tensor_retain(root);
+  meta->base = kl_tensor_hold(root);
   meta->view_kind = (uint8_t)kind;
   meta->version = atomic_load_explicit(&view->storage->version, memory_order_relaxed);
   return KL_OK;

@@ -66,7 +66,7 @@ KAEL_API kael_device kael_device_of(const kael_tensor *tensor);
 KAEL_API bool kael_is_contiguous(const kael_tensor *tensor);
 /* In-place operations on the storage so far, through any tensor. */
 KAEL_API uint64_t kael_version(const kael_tensor *tensor);
-/* References to the tensor: handles, and what the library holds of it. */
+/* References to the tensor, without those of autograd (a view's base, the leaf of a history). */
 KAEL_API int kael_references(const kael_tensor *tensor);
 /* The two handles are one tensor. */
 KAEL_API bool kael_is_same(const kael_tensor *a, const kael_tensor *b);
