@@ -278,6 +278,21 @@ START_TEST(a_transposed_view_may_be_written_with_an_expanded_operand) {
 }
 END_TEST
 
+/* PyTorch's rule: the view's history is renewed when it is asked for, and not by a write. */
+START_TEST(a_view_counts_as_a_leaf_until_its_history_is_renewed) {
+  begin(_i);
+  T w = leaf(VEC(3, 5)), base = matrix(2, 2, 1), row = made(kael_select(base, 0, 1));
+  OK(kael_mul_(base, w));
+  failed_with(kael_mul_scalar_(row, kael_f(10)),
+              "a leaf Variable that requires grad is being used");
+  ck_assert(!kael_is_leaf(row));
+  OK(kael_mul_scalar_(row, kael_f(10)));
+  OK(backward(made(kael_sum(base))));
+  HOLDS(kael_grad(w), 31, 42);
+  end();
+}
+END_TEST
+
 START_TEST(in_place_operations_save_the_old_contents) {
   begin(_i);
   T x = leaf(VEC(1, 2)), w = leaf(VEC(3, 4)), y = twice(x);
@@ -743,6 +758,7 @@ static Suite *suite(void) {
   BOTH(gradients_of_the_untouched_part_pass_by);
   BOTH(a_view_made_before_a_write_to_the_base_sees_its_history);
   BOTH(a_transposed_view_may_be_written_with_an_expanded_operand);
+  BOTH(a_view_counts_as_a_leaf_until_its_history_is_renewed);
   BOTH(in_place_operations_save_the_old_contents);
   BOTH(in_place_operations_save_their_result);
   BOTH(an_operand_that_is_self_counts_as_modified);

@@ -58,6 +58,7 @@ static bool any_requires_grad(kael_tensor *const *inputs, int n_inputs) {
   return false;
 }
 
+/* PyTorch looks at the history a view has, without renewing it: so does this. */
 static kl_status check_leaf_and_view(const kael_tensor *self) {
   const kl_autograd_meta *meta = self->autograd;
   if (!meta) return KL_OK;
