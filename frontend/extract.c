@@ -112,7 +112,7 @@ static kl_status find_home(kl_extraction *x, kl_run_value *entry) {
     return KL_OK;
   }
   uint32_t flags = atomic_load_explicit(&pinned->flags, memory_order_relaxed);
-  kl_run_leaf home = {.buffer = pinned, .is_home = true, .may_alias = (flags & KL_BUFFER_EXTERNAL) != 0};
+  kl_run_leaf home = {.written = entry->value, .buffer = pinned, .is_home = true, .may_alias = (flags & KL_BUFFER_EXTERNAL) != 0};
   entry->home = (int32_t)x->leaves.count;
   return kl_vec_push(&x->leaves, home) ? KL_OK : no_memory();
 }
@@ -216,9 +216,9 @@ static kl_status make_key(kl_extraction *x) {
   *w++ = x->leaves.count | (int64_t)x->values.count << 32;
   for (uint32_t i = 0; i < x->leaves.count; i++) {
     const kl_run_leaf *leaf = &x->leaves.data[i];
-    *w++ = (leaf->value ? leaf->value->dtype : 0xff) | leaf->reusable << 8 | leaf->may_alias << 9 |
+    *w++ = (leaf->value ? leaf->value->dtype : 0x80 | leaf->written->dtype) | leaf->reusable << 8 | leaf->may_alias << 9 |
            leaf->is_home << 10;
-    *w++ = leaf->value ? leaf->value->numel : (int64_t)leaf->buffer->nbytes;
+    *w++ = leaf->value ? leaf->value->numel : leaf->written->numel;
   }
   x->key.count += (uint32_t)((char *)w - room);
   for (uint32_t i = 0; i < x->values.count; i++) KL_TRY(key_value(x, &x->values.data[i]));
@@ -275,8 +275,9 @@ static void fill_operand(graph_state *g, const kl_value *value, int k, kl_operan
 }
 
 static kl_status add_leaf_node(kl_graph *graph, const kl_run_leaf *leaf) {
-  kl_dtype dtype = leaf->value ? (kl_dtype)leaf->value->dtype : KL_U8;
-  int64_t numel = leaf->value ? leaf->value->numel : (int64_t)leaf->buffer->nbytes;
+  const kl_value *value = leaf->value ? leaf->value : leaf->written;
+  kl_dtype dtype = (kl_dtype)value->dtype;
+  int64_t numel = value->numel;
   kl_leaf info = {(uint8_t)dtype, leaf->reusable, leaf->may_alias, numel};
   int32_t id;
   if (!kl_vec_push(&graph->leaves, info)) return no_memory();

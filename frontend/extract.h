@@ -6,7 +6,8 @@
 #include "runtime/storage.h"
 
 typedef struct kl_run_leaf {
-  kl_value *value;   /* REAL, borrowed; NULL: a buffer that is only written (a home) */
+  kl_value *value;   /* REAL, borrowed; NULL: a buffer that is only written ... */
+  kl_value *written; /* ... by this value, whose home it is */
   kl_buffer *buffer; /* borrowed */
   bool reusable, may_alias;
   bool is_home;      /* some value must end in it */

@@ -1,7 +1,7 @@
 /* fold: exact algebra on single nodes.
  *
  * Requires: a verified graph. Ensures: no CAST to the dtype it comes from, no NEG of NEG, no NOT of
- * NOT, no BITCAST of BITCAST; each such node has become a COPY of the value it equals, which the
+ * NOT, no BITCAST of BITCAST, no write of no places; each such node has become a COPY of the value it equals, which the
  * views pass then reads through. Only identities that hold for every bit pattern are used: nothing
  * that could change a NaN, an infinity or the sign of zero, and nothing that looks at a scalar.
  */
@@ -36,6 +36,29 @@ static kl_dtype operand_dtype(const kl_graph *graph, const kl_operand *operand) 
   return (kl_dtype)(operand->node < 0 ? operand->dtype : graph->nodes.data[operand->node].dtype);
 }
 
+/* A write of no places leaves the old value. */
+static kl_status fold_empty_write(kl_graph *graph, kl_node *node) {
+  int64_t *arrays = kl_graph_array(graph, 2);
+  if (!arrays) return kl_fail_memory("fold", 2 * sizeof *arrays);
+  arrays[0] = node->numel;
+  arrays[1] = 1;
+  node->op = KL_OP_COPY;
+  node->n_operands = node->n_dims = 1;
+  node->n_reduced = 0;
+  node->dims = arrays;
+  node->operands[0].offset = 0;
+  node->operands[0].strides = arrays + 1;
+  node->out_strides = NULL;
+  return KL_OK;
+}
+
+static bool writes_nothing(const kl_node *node) {
+  if (!kl_op_is_write(node->op)) return false;
+  for (int d = 0; d < node->n_dims; d++)
+    if (node->dims[d] == 0) return true;
+  return false;
+}
+
 static void fold_node(kl_graph *graph, kl_node *node) {
   if ((node->op == KL_OP_CAST || node->op == KL_OP_BITCAST) &&
       operand_dtype(graph, &node->operands[0]) == node->dtype) {
@@ -60,7 +83,9 @@ static void fold_node(kl_graph *graph, kl_node *node) {
 kl_status kl_pass_fold(kl_graph *graph) {
   for (uint32_t i = 0; i < graph->nodes.count; i++) {
     kl_node *node = &graph->nodes.data[i];
-    if (!(node->flags & KL_NODE_DEAD)) fold_node(graph, node);
+    if (node->flags & KL_NODE_DEAD) continue;
+    if (writes_nothing(node)) KL_TRY(fold_empty_write(graph, node));
+    fold_node(graph, node);
   }
   return KL_OK;
 }

@@ -316,7 +316,11 @@ static kl_status add_member(kl_fusion *fusion, int32_t id, int32_t group_id, con
 static bool is_full_up(const kl_fusion *fusion, const kl_group *group, const kl_node *joining) {
   if (group->n_counted >= KL_FUSE_LIMIT) return true;
   if (fusion->graph->nodes.data[group->seed].op == KL_OP_MATMUL) return true;
-  return kl_op_is_reduce(joining->op) && group->n_reductions >= KL_FUSE_REDUCTIONS;
+  if (!kl_op_is_reduce(joining->op)) return false;
+  /* The columns of a scatter go one by one. */
+  return kl_op_is_write(fusion->graph->nodes.data[group->seed].op)
+             ? fusion->graph->nodes.data[group->seed].n_operands == 3
+             : group->n_reductions >= KL_FUSE_REDUCTIONS;
 }
 
 static bool try_join(kl_fusion *fusion, int32_t id, int32_t group_id, kl_map *out_map) {
@@ -329,10 +333,10 @@ static bool try_join(kl_fusion *fusion, int32_t id, int32_t group_id, kl_map *ou
 }
 
 /* A sibling: the same iteration space, and an operand in common, but no reader. */
-static bool is_sibling(const kl_graph *graph, const kl_node *a, const kl_node *b) {
+static bool is_sibling(const kl_node *a, const kl_node *b) {
+  if (kl_op_is_reduce(a->op) != kl_op_is_reduce(b->op)) return false;
   if (!can_join(a) || a->n_dims != b->n_dims || a->n_reduced != b->n_reduced || !can_join(b)) return false;
   if (memcmp(a->dims, b->dims, sizeof(int64_t) * a->n_dims) != 0 || a->numel == 0) return false;
-  (void)graph;
   for (int i = 0; i < a->n_operands; i++)
     for (int k = 0; k < b->n_operands; k++)
       if (a->operands[i].node >= 0 && a->operands[i].node == b->operands[k].node) return true;
@@ -344,7 +348,9 @@ static bool try_sibling(kl_fusion *fusion, int32_t id, int32_t group_id, kl_map 
   const kl_node *node = &graph->nodes.data[id];
   kl_group *group = &fusion->groups.data[group_id];
   if (!can_join(node) || is_full_up(fusion, group, node)) return false;
-  if (!is_sibling(graph, &graph->nodes.data[group->seed], node)) return false;
+  if (!is_sibling(&graph->nodes.data[group->seed], node)) return false;
+  for (uint32_t i = fusion->first_use[id]; i < fusion->first_use[id + 1]; i++)
+    if (fusion->group_of[fusion->uses[i].node] == group_id) return false; /* it reads the node */
   *out_map = *fusion->maps[group->seed];
   return can_store(group, node, out_map) && !makes_cycle(fusion, id, group_id);
 }

@@ -273,18 +273,20 @@ static kl_status end_loop(lowering *l, kl_loop *loop) {
   return kl_vec_push(&l->builder.section.loops, *loop) ? KL_OK : no_memory();
 }
 
-/* Row values of one stage, and the results of the reductions of the stage before. */
+/* Row values of one stage; then their stores, and those of the reductions of the stage before. */
 static kl_status lower_row_loop(lowering *l, int stage) {
   kl_loop loop;
   begin_loop(l, &loop, KL_LOOP_ROW);
-  for (uint32_t at = l->group->members.count; at-- > 0;) {
-    int32_t member = l->group->members.data[at];
-    const kl_node *node = &l->graph->nodes.data[member];
-    if (kl_member_is_full(l->fusion, member)) continue;
-    bool reduction = kl_op_is_reduce(node->op);
-    if (l->fusion->stage[member] + reduction != stage) continue;
-    if (!reduction) KL_TRY(emit_node(l, member, &l->row_value[at]));
-    if (l->fusion->stored[member]) KL_TRY(emit_value_store(l, member, l->row_value[at]));
+  for (int storing = 0; storing < 2; storing++) {
+    for (uint32_t at = l->group->members.count; at-- > 0;) {
+      int32_t member = l->group->members.data[at];
+      bool reduction = kl_op_is_reduce(l->graph->nodes.data[member].op);
+      if (kl_member_is_full(l->fusion, member)) continue;
+      if (l->fusion->stage[member] + reduction != stage) continue;
+      if (!storing && !reduction) KL_TRY(emit_node(l, member, &l->row_value[at]));
+      if (storing && l->fusion->stored[member])
+        KL_TRY(emit_value_store(l, member, l->row_value[at]));
+    }
   }
   return end_loop(l, &loop);
 }

@@ -17,6 +17,7 @@ typedef struct planner {
   kl_plan *plan;
   uint32_t *leaf_slot;  /* for each leaf */
   int32_t *leaf_node;   /* its first node, -1: read by nobody */
+  int32_t *home_of;     /* for each leaf the node that must end there, or -1 */
   bool *overwritten;    /* for each node: its bytes have been given to a writer */
   uint32_t *copy_from;  /* for each node: slot to copy into its own before its group runs */
   KL_VEC(kl_step) last; /* copies to homes, after everything */
@@ -57,7 +58,10 @@ static bool reads_where_written(const planner *p, int32_t group_id, int32_t sour
     bool reads_after = !kl_member_is_full(fusion, writer) && kl_member_is_full(fusion, member);
     for (int k = 0; k < node->n_operands; k++) {
       if (node->operands[k].node != source || !kl_operand_is_memory(fusion, member, k)) continue;
-      if (kl_op_is_write(node->op) && k == 0 && member == writer) continue;
+      if (kl_op_is_write(node->op) && k == 0) {
+        if (member == writer) continue;
+        return false; /* another writer starts from the old bytes */
+      }
       if (reads_after || (node->op == KL_OP_GATHER && k == 0)) return false;
       if (p->graph->nodes.data[writer].n_operands == 3 &&
           kl_op_is_write(p->graph->nodes.data[writer].op))
@@ -91,6 +95,12 @@ static bool order_readers_before(planner *p, int32_t source, int32_t group) {
 
 static bool may_overwrite(planner *p, int32_t source, int32_t writer) {
   if (p->overwritten[source]) return false;
+  const kl_slot *slot = &p->program->slots.data[p->plan->slot_of[source]];
+  if (slot->kind == KL_SLOT_LEAF && (p->graph->nodes.data[writer].flags & KL_NODE_KEEP)) {
+    /* An output may not stay where another output must end. */
+    int32_t owner = p->home_of[slot->leaf];
+    if (owner >= 0 && owner != writer) return false;
+  }
   int32_t group = p->fusion->group_of[writer];
   return reads_where_written(p, group, source, writer) && order_readers_before(p, source, group);
 }
@@ -101,9 +111,14 @@ static bool is_free(const planner *p, int32_t source, int32_t home) {
   return p->graph->leaves.data[node->attr].reusable || (int32_t)node->attr == home;
 }
 
+/* The node's slot is what the run gives back; with a home it is the home's, and this one is copied. */
+static bool leaves_the_run(const kl_node *node) {
+  return (node->flags & KL_NODE_KEEP) && node->home < 0;
+}
+
 static kl_status own_slot(planner *p, int32_t id) {
   const kl_node *node = &p->graph->nodes.data[id];
-  kl_slot_kind kind = (node->flags & KL_NODE_KEEP) ? KL_SLOT_OUTPUT : KL_SLOT_TEMP;
+  kl_slot_kind kind = leaves_the_run(node) ? KL_SLOT_OUTPUT : KL_SLOT_TEMP;
   return new_slot(p, kind, 0, node_nbytes(node), &p->plan->slot_of[id]);
 }
 
@@ -113,7 +128,7 @@ static void take_slot(planner *p, int32_t id, int32_t source) {
   p->plan->slot_of[id] = slot;
   p->overwritten[source] = true;
   kl_slot *info = &p->program->slots.data[slot];
-  if ((p->graph->nodes.data[id].flags & KL_NODE_KEEP) && info->kind == KL_SLOT_TEMP)
+  if (leaves_the_run(&p->graph->nodes.data[id]) && info->kind == KL_SLOT_TEMP)
     info->kind = KL_SLOT_OUTPUT;
 }
 
@@ -154,7 +169,7 @@ static bool place_over_operand(planner *p, int32_t id) {
 static kl_status place_at_home(planner *p, int32_t id, bool *out_done) {
   const kl_node *node = &p->graph->nodes.data[id];
   int32_t leaf = p->leaf_node[node->home];
-  *out_done = leaf < 0 || may_overwrite(p, leaf, id);
+  *out_done = leaf < 0 || (p->graph->nodes.data[leaf].dtype == node->dtype && may_overwrite(p, leaf, id));
   if (!*out_done) return KL_OK;
   if (leaf >= 0) p->overwritten[leaf] = true;
   return slot_for_leaf(p, (uint32_t)node->home, &p->plan->slot_of[id]);
@@ -162,8 +177,7 @@ static kl_status place_at_home(planner *p, int32_t id, bool *out_done) {
 
 static kl_status place_node(planner *p, int32_t id) {
   const kl_node *node = &p->graph->nodes.data[id];
-  if (node->flags & KL_NODE_DEAD) return KL_OK;
-  if (node->op == KL_OP_LEAF) return slot_for_leaf(p, node->attr, &p->plan->slot_of[id]);
+  if ((node->flags & KL_NODE_DEAD) || node->op == KL_OP_LEAF) return KL_OK;
   if (node->op == KL_OP_EMPTY) return own_slot(p, id);
   if (p->fusion->group_of[id] < 0 || !p->fusion->stored[id]) return KL_OK;
   if (kl_op_is_write(node->op)) {
@@ -352,19 +366,25 @@ static kl_status prepare(planner *p) {
   uint32_t n = p->graph->nodes.count, n_leaves = p->graph->leaves.count;
   p->leaf_slot = kl_malloc(sizeof(uint32_t) * (n_leaves + 1));
   p->leaf_node = kl_malloc(sizeof(int32_t) * (n_leaves + 1));
+  p->home_of = kl_malloc(sizeof(int32_t) * (n_leaves + 1));
   p->overwritten = kl_calloc(n + 1, sizeof *p->overwritten);
   p->copy_from = kl_malloc(sizeof(uint32_t) * (n + 1));
   p->plan->slot_of = kl_malloc(sizeof(uint32_t) * (n + 1));
-  if (!p->leaf_slot || !p->leaf_node || !p->overwritten || !p->copy_from || !p->plan->slot_of)
+  if (!p->leaf_slot || !p->leaf_node || !p->home_of || !p->overwritten || !p->copy_from || !p->plan->slot_of)
     return kl_fail_memory("plan", sizeof(uint32_t) * n);
   for (uint32_t i = 0; i < n; i++) p->copy_from[i] = p->plan->slot_of[i] = KL_NO_SLOT;
   for (uint32_t i = 0; i < n_leaves; i++) {
     p->leaf_slot[i] = KL_NO_SLOT;
-    p->leaf_node[i] = -1;
+    p->leaf_node[i] = p->home_of[i] = -1;
   }
   for (uint32_t i = 0; i < n; i++) {
     const kl_node *node = &p->graph->nodes.data[i];
-    if (node->op == KL_OP_LEAF && !(node->flags & KL_NODE_DEAD)) p->leaf_node[node->attr] = (int32_t)i;
+    if (node->flags & KL_NODE_DEAD) continue;
+    if (node->op == KL_OP_LEAF) {
+      p->leaf_node[node->attr] = (int32_t)i;
+      KL_TRY(slot_for_leaf(p, node->attr, &p->plan->slot_of[i]));
+    }
+    if (node->home >= 0) p->home_of[node->home] = (int32_t)i;
   }
   return KL_OK;
 }
@@ -382,6 +402,7 @@ kl_status kl_plan_make(kl_fusion *fusion, kl_program *program, kl_plan *out_plan
 done:
   kl_free(p.leaf_slot);
   kl_free(p.leaf_node);
+  kl_free(p.home_of);
   kl_free(p.overwritten);
   kl_free(p.copy_from);
   kl_vec_finish(&p.last);
