@@ -75,8 +75,8 @@ static kl_status check_index_shape(const kael_tensor *self, int dim, const kael_
                    "%s: Index tensor must have the same number of dimensions as input tensor: %d "
                    "and %d",
                    kl_thread.site, index->ndim, self->ndim);
-  for (int d = 0; d < self->ndim && d < index->ndim; d++)
-    if (d != dim && index->shape[d] > self->shape[d])
+  for (int d = 0; d < rank && d < index_rank; d++) /* 0-d counts as one dim of size 1 */
+    if (d != dim && (index->ndim ? index->shape[d] : 1) > (self->ndim ? self->shape[d] : 1))
       return kl_fail(KL_ERR_RUNTIME,
                      "%s: Size does not match at dimension %d expected index %s to be no larger than "
                      "self %s apart from dimension %d",
