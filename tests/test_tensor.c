@@ -259,6 +259,23 @@ START_TEST(external_memory_is_used_in_place_and_given_back_once) {
 }
 END_TEST
 
+START_TEST(chained_writes_to_external_memory_end_in_it) {
+  kl_test_begin(_i);
+  float data[4] = {1, 2, 3, 4};
+  kael_storage *s = kael_storage_external(data, sizeof data, NULL, NULL, KAEL_STORAGE_OWNED);
+  T a = MADE(kael_tensor_from_parts(s, SHAPE(4), (int64_t[]){1}, 0, KAEL_F32));
+  kael_storage_release(s);
+  OK(kael_add_scalar_(a, kael_i(1)));
+  OK(kael_fill_(MADE(kael_narrow(a, 0, 1, 1)), kael_i(9)));
+  OK(kael_neg_(MADE(kael_narrow(a, 0, 3, 1))));
+  CHECK_VALUES(a, 2, 9, 4, -5);
+  ck_assert_float_eq(data[1], 9);
+  ck_assert_float_eq(data[3], -5);
+  ck_assert_ptr_eq(kael_data_ptr(a), data);
+  kl_test_end();
+}
+END_TEST
+
 START_TEST(read_only_memory_is_not_written) {
   kl_test_begin(_i);
   static const double data[2] = {1, 2};
@@ -426,6 +443,7 @@ int main(void) {
       an_operand_that_overlaps_the_output_is_read_as_it_was_before,
       a_result_in_place_is_cast_to_the_dtype_of_self,
       external_memory_is_used_in_place_and_given_back_once,
+      chained_writes_to_external_memory_end_in_it,
       read_only_memory_is_not_written,
       a_mutable_pointer_stays_and_sees_later_writes,
       a_storage_can_be_seen_in_several_dtypes,
