@@ -148,6 +148,8 @@ kl_status kl_recorded(kl_storage *written, bool reads_shared) {
     void *bytes;
     return kl_materialize_storage(written, &bytes);
   }
+  /* Another storage may see the same external memory: its pending readers go first, now. */
+  if (written->flags & KL_STORAGE_EXTERNAL) return kl_materialize_all();
   /* What fails here stays pending, and fails again for whoever asks for the value. */
   if (flush_is_due() && kl_materialize_all() != KL_OK) kl_error_clear();
   return KL_OK;

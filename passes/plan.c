@@ -93,6 +93,20 @@ static bool order_readers_before(planner *p, int32_t source, int32_t group) {
   return true;
 }
 
+/* External memory may be seen through several leaves: to write one is to write all of them. */
+static bool order_aliases_before(planner *p, uint32_t leaf, int32_t group) {
+  if (!p->graph->leaves.data[leaf].may_alias) return true;
+  const kl_fusion *fusion = p->fusion;
+  for (uint32_t other = 0; other < p->graph->leaves.count; other++) {
+    int32_t node = p->leaf_node[other];
+    if (other == leaf || node < 0 || !p->graph->leaves.data[other].may_alias) continue;
+    for (uint32_t i = fusion->first_use[node]; i < fusion->first_use[node + 1]; i++)
+      if (fusion->group_of[fusion->uses[i].node] == group) return false;
+    if (!order_readers_before(p, node, group)) return false;
+  }
+  return true;
+}
+
 static bool may_overwrite(planner *p, int32_t source, int32_t writer) {
   if (p->overwritten[source]) return false;
   const kl_slot *slot = &p->program->slots.data[p->plan->slot_of[source]];
@@ -102,7 +116,9 @@ static bool may_overwrite(planner *p, int32_t source, int32_t writer) {
     if (owner >= 0 && owner != writer) return false;
   }
   int32_t group = p->fusion->group_of[writer];
-  return reads_where_written(p, group, source, writer) && order_readers_before(p, source, group);
+  return reads_where_written(p, group, source, writer) &&
+         (slot->kind != KL_SLOT_LEAF || order_aliases_before(p, slot->leaf, group)) &&
+         order_readers_before(p, source, group);
 }
 
 static bool is_free(const planner *p, int32_t source, int32_t home) {
@@ -169,7 +185,8 @@ static bool place_over_operand(planner *p, int32_t id) {
 static kl_status place_at_home(planner *p, int32_t id, bool *out_done) {
   const kl_node *node = &p->graph->nodes.data[id];
   int32_t leaf = p->leaf_node[node->home];
-  *out_done = leaf < 0 || (p->graph->nodes.data[leaf].dtype == node->dtype && may_overwrite(p, leaf, id));
+  *out_done = leaf < 0 ? order_aliases_before(p, (uint32_t)node->home, p->fusion->group_of[id])
+                       : (p->graph->nodes.data[leaf].dtype == node->dtype && may_overwrite(p, leaf, id));
   if (!*out_done) return KL_OK;
   if (leaf >= 0) p->overwritten[leaf] = true;
   return slot_for_leaf(p, (uint32_t)node->home, &p->plan->slot_of[id]);
