@@ -207,7 +207,8 @@ static void make_reduction(tape *t, machine *m, statement *s) {
   int rank = a ? kael_ndim(a) : 0;
   for (int d = 0; d < rank; d++)
     if (tape_chance(t, 1, 2) && (s->kind != S_ARGMAX || s->n_ints == 0)) s->ints[s->n_ints++] = d;
-  if (tape_chance(t, 1, 30)) s->ints[s->n_ints++] = random_dim(t, a);
+  if (tape_chance(t, 1, 30) && (s->kind != S_ARGMAX || s->n_ints == 0))
+    s->ints[s->n_ints++] = random_dim(t, a);
 }
 
 static void make_network(tape *t, machine *m, statement *s) {
