@@ -21,6 +21,7 @@
 #include "kael/random.h"
 #include "kael/reduce.h"
 #include "kael/scope.h"
+#include "kael/stats.h"
 #include "kael/tensor.h"
 #include "kael/types.h"
 #include "kael/view.h"
