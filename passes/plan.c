@@ -62,7 +62,8 @@ static bool reads_where_written(const planner *p, int32_t group_id, int32_t sour
         if (member == writer) continue;
         return false; /* another writer starts from the old bytes */
       }
-      if (reads_after || (node->op == KL_OP_GATHER && k == 0)) return false;
+      if (reads_after || node->op == KL_OP_MATMUL || (node->op == KL_OP_GATHER && k == 0))
+        return false;
       if (p->graph->nodes.data[writer].n_operands == 3 &&
           kl_op_is_write(p->graph->nodes.data[writer].op))
         return false; /* scatters write in another order than they read */
