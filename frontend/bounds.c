@@ -6,6 +6,7 @@
 
 /* What is known of the tensor's value; false when nothing is. */
 static bool known_bounds(const kael_tensor *index, int64_t *out_least, int64_t *out_most) {
+  if (kl_storage_is_shared(index->storage)) return false; /* its bytes may change unseen */
   kl_graph_lock();
   const kl_value *value = index->storage->value;
   bool known = value->dtype == index->dtype && kl_value_has_bounds(value);
