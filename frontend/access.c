@@ -62,7 +62,8 @@ bool kael_shares_storage(const kael_tensor *a, const kael_tensor *b) {
 kl_status kl_tensor_bytes(const kael_tensor *tensor, const char **out_first) {
   void *bytes;
   KL_TRY(kl_materialize_storage(tensor->storage, &bytes));
-  *out_first = (const char *)bytes + (size_t)tensor->offset * kl_dtype_size((kl_dtype)tensor->dtype);
+  *out_first =
+      (const char *)bytes + (size_t)tensor->offset * kl_dtype_size((kl_dtype)tensor->dtype);
   return KL_OK;
 }
 

@@ -34,13 +34,13 @@ kl_status kl_autograd_track(kl_fn fn, kael_tensor *const *inputs, int n_inputs,
 /* `views` were made from `base` by one call of `fn`. Called for every view but detach, in every
  * mode (an in-place operation on a view may give history to its base later). Several views
  * (unbind, split) are outputs of a function with several views. */
-kl_status kl_autograd_track_view(kl_fn fn, kael_tensor *base, kael_tensor *const *views, int n_views,
-                                 const kl_fn_attrs *attrs) KL_MUST_CHECK;
+kl_status kl_autograd_track_view(kl_fn fn, kael_tensor *base, kael_tensor *const *views,
+                                 int n_views, const kl_fn_attrs *attrs) KL_MUST_CHECK;
 
 /* `fn` is about to change `self` in place. inputs[0] is self, the rest its other tensor arguments.
- * Does the leaf and view checks; saves what the gradient needs of the old contents (a clone of self,
- * where that is it); *out_node is NULL where nothing is tracked. Called when gradient mode is on and
- * any input has `autograd`, or self has. */
+ * Does the leaf and view checks; saves what the gradient needs of the old contents (a clone of
+ * self, where that is it); *out_node is NULL where nothing is tracked. Called when gradient mode is
+ * on and any input has `autograd`, or self has. */
 struct kl_autograd_node;
 kl_status kl_autograd_inplace_begin(kl_fn fn, kael_tensor *const *inputs, int n_inputs,
                                     const kl_fn_attrs *attrs,

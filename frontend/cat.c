@@ -6,7 +6,9 @@
 #include "kael/nn.h"
 
 /* PyTorch leaves out 1-d tensors without elements, whatever the other shapes are. */
-static bool is_skipped(const kael_tensor *tensor) { return tensor->ndim == 1 && tensor->numel == 0; }
+static bool is_skipped(const kael_tensor *tensor) {
+  return tensor->ndim == 1 && tensor->numel == 0;
+}
 
 /* The result's shape; ndim 0 means that all tensors are skipped. */
 static kl_status cat_shape(kael_tensor *const *tensors, int n, int64_t dim, int *out_dim,
@@ -29,10 +31,11 @@ static kl_status cat_shape(kael_tensor *const *tensors, int n, int64_t dim, int 
                      tensor->ndim);
     for (int d = 0; d < tensor->ndim; d++)
       if (d != *out_dim && tensor->shape[d] != out_shape[d])
-        return kl_fail(KL_ERR_RUNTIME,
-                       "cat: Sizes of tensors must match except in dimension %d. Expected size %lld "
-                       "but got size %lld for tensor number %d in the list.",
-                       *out_dim, (long long)out_shape[d], (long long)tensor->shape[d], i);
+        return kl_fail(
+            KL_ERR_RUNTIME,
+            "cat: Sizes of tensors must match except in dimension %d. Expected size %lld "
+            "but got size %lld for tensor number %d in the list.",
+            *out_dim, (long long)out_shape[d], (long long)tensor->shape[d], i);
     if (__builtin_add_overflow(out_shape[*out_dim], tensor->shape[*out_dim], &out_shape[*out_dim]))
       return kl_fail(KL_ERR_RUNTIME, "cat: the result is too large");
   }

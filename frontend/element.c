@@ -15,12 +15,18 @@ int64_t kl_element_int(const void *element, kl_dtype dtype) {
   kl_scalar scalar = {0};
   memcpy(&scalar, element, kl_dtype_size(dtype));
   switch (dtype) {
-    case KL_I8: return (int8_t)scalar.u8;
-    case KL_I16: return (int16_t)scalar.bits;
-    case KL_I32: return scalar.i32;
-    case KL_F32: return kl_scalar_from_double(scalar.f32, KL_I64).i64;
-    case KL_F64: return kl_scalar_from_double(scalar.f64, KL_I64).i64;
-    default: return scalar.i64; /* the high bytes of a smaller unsigned one are zero */
+    case KL_I8:
+      return (int8_t)scalar.u8;
+    case KL_I16:
+      return (int16_t)scalar.bits;
+    case KL_I32:
+      return scalar.i32;
+    case KL_F32:
+      return kl_scalar_from_double(scalar.f32, KL_I64).i64;
+    case KL_F64:
+      return kl_scalar_from_double(scalar.f64, KL_I64).i64;
+    default:
+      return scalar.i64; /* the high bytes of a smaller unsigned one are zero */
   }
 }
 

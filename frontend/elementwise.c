@@ -30,16 +30,17 @@ typedef struct elem_call {
 static kl_status check_rule(const elem_call *call, kl_dtype common) {
   if (call->fn->rule != RULE_NUMBER) return KL_OK;
   if (call->fn->fn == KL_FN_SUB) {
-    bool other_is_bool = call->number ? call->number->kind == KAEL_SCALAR_BOOL
-                                      : call->inputs[1]->dtype == KL_BOOL;
+    bool other_is_bool =
+        call->number ? call->number->kind == KAEL_SCALAR_BOOL : call->inputs[1]->dtype == KL_BOOL;
     if (call->inputs[0]->dtype != KL_BOOL && !other_is_bool) return KL_OK;
     if (call->inputs[0]->dtype == KL_BOOL && other_is_bool)
       return kl_fail(KL_ERR_RUNTIME,
                      "sub: Subtraction, the `-` operator, with two bool tensors is not supported. "
                      "Use the `^` or `logical_xor()` operator instead.");
-    return kl_fail(KL_ERR_RUNTIME,
-                   "sub: Subtraction, the `-` operator, with a bool tensor is not supported. If you "
-                   "are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
+    return kl_fail(
+        KL_ERR_RUNTIME,
+        "sub: Subtraction, the `-` operator, with a bool tensor is not supported. If you "
+        "are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
   }
   if (common != KL_BOOL) return KL_OK;
   if (call->fn->fn == KL_FN_NEG)
@@ -57,9 +58,12 @@ static kl_dtype common_dtype(const elem_call *call) {
   else
     common = kl_result_type(call->inputs, call->n_inputs, call->number);
   switch (call->fn->rule) {
-    case RULE_FLOAT: return kl_dtype_is_float(common) ? common : KL_F32;
-    case RULE_LOGICAL: return KL_BOOL;
-    default: return common;
+    case RULE_FLOAT:
+      return kl_dtype_is_float(common) ? common : KL_F32;
+    case RULE_LOGICAL:
+      return KL_BOOL;
+    default:
+      return common;
   }
 }
 
@@ -95,7 +99,8 @@ static kl_status prepare_call(elem_call *call) {
     }
     call->args[call->n_args++] = kl_arg_tensor(input);
   }
-  if (call->number) call->args[call->n_args++] = kl_arg_scalar(kl_scalar_from(*call->number, common));
+  if (call->number)
+    call->args[call->n_args++] = kl_arg_scalar(kl_scalar_from(*call->number, common));
   choose_primitive(call, common);
   if (call->fn->fn == KL_FN_ABS && common == KL_BOOL) call->op = KL_OP_COPY;
   return KL_OK;
@@ -109,8 +114,8 @@ static kl_fn_attrs attrs_of(const elem_call *call) {
 
 static kl_status call_new(const elem_fn *fn, kael_tensor *self, kael_tensor *other,
                           const kael_scalar *number, kael_tensor **out) {
-  elem_call call = {.fn = fn, .inputs = {self, other}, .n_inputs = 1 + (other != NULL),
-                    .number = number};
+  elem_call call = {
+      .fn = fn, .inputs = {self, other}, .n_inputs = 1 + (other != NULL), .number = number};
   kl_set_site(fn->name);
   KL_TRY(prepare_call(&call));
   kael_tensor *result;
@@ -135,8 +140,7 @@ static kl_status check_result(const elem_call *call) {
   const kael_tensor *self = call->inputs[0];
   if (!kl_can_cast(call->dtype, (kl_dtype)self->dtype) && call->fn->rule != RULE_COMPARE &&
       call->fn->rule != RULE_LOGICAL)
-    return kl_fail(KL_ERR_RUNTIME,
-                   "%s: result type %s can't be cast to the desired output type %s",
+    return kl_fail(KL_ERR_RUNTIME, "%s: result type %s can't be cast to the desired output type %s",
                    call->fn->name_inplace, kl_dtype_torch_name(call->dtype),
                    kl_dtype_torch_name((kl_dtype)self->dtype));
   if (call->n_inputs < 2) return KL_OK;
@@ -165,8 +169,8 @@ static kl_status write_call(elem_call *call) {
 
 static kl_status call_inplace(const elem_fn *fn, kael_tensor *self, kael_tensor *other,
                               const kael_scalar *number) {
-  elem_call call = {.fn = fn, .inputs = {self, other}, .n_inputs = 1 + (other != NULL),
-                    .number = number};
+  elem_call call = {
+      .fn = fn, .inputs = {self, other}, .n_inputs = 1 + (other != NULL), .number = number};
   kl_set_site(fn->name_inplace);
   KL_TRY(prepare_call(&call));
   kl_status status = write_call(&call);
@@ -184,9 +188,7 @@ static kl_status call_inplace(const elem_fn *fn, kael_tensor *self, kael_tensor 
   kl_status kl_##name(kael_tensor *self, kael_tensor **out) {                                      \
     return call_new(&fn_##name, self, NULL, NULL, out);                                            \
   }                                                                                                \
-  kl_status kl_##name##_(kael_tensor *self) {                                                      \
-    return call_inplace(&fn_##name, self, NULL, NULL);                                             \
-  }                                                                                                \
+  kl_status kl_##name##_(kael_tensor *self) { return call_inplace(&fn_##name, self, NULL, NULL); } \
   kael_tensor *kael_##name(kael_tensor *self) { return hand_out_unary(kl_##name, self); }          \
   kael_status kael_##name##_(kael_tensor *self) { return public_unary_(kl_##name##_, self); }
 

@@ -30,20 +30,22 @@ static void add_tensor(kl_text *text, const kael_tensor *tensor) {
 
 static const char *why(const kl_storage *storage, const value_facts *facts) {
   if (kl_storage_is_shared(storage))
-    return "not lazy: the bytes are SHARED with the caller, so that each read and write runs at the "
+    return "not lazy: the bytes are SHARED with the caller, so that each read and write runs at "
+           "the "
            "call";
   if (facts->state == KL_VALUE_REAL)
     return kl_jit_current() == KL_JIT_OFF ? "not lazy: the mode is eager"
                                           : "the bytes are there; operations on it are recorded";
-  return facts->state == KL_VALUE_RUNNING ? "being computed by another thread"
-                                          : "lazy: recorded, and computed when its bytes are needed";
+  return facts->state == KL_VALUE_RUNNING
+             ? "being computed by another thread"
+             : "lazy: recorded, and computed when its bytes are needed";
 }
 
 static void add_storage(kl_text *text, const kl_storage *storage, const value_facts *facts) {
   static const char *const states[] = {"PENDING", "RUNNING", "REAL"};
   int impls = atomic_load(&storage->impl_refs);
-  kl_text_add(text, "storage: %zu bytes, references: %d, version %llu, %s\n", storage->nbytes, impls,
-              (unsigned long long)atomic_load(&storage->version), states[facts->state]);
+  kl_text_add(text, "storage: %zu bytes, references: %d, version %llu, %s\n", storage->nbytes,
+              impls, (unsigned long long)atomic_load(&storage->version), states[facts->state]);
   kl_text_add(text, "  other references: %d of autograd and the caller, %d of the IR\n",
               atomic_load(&storage->refs) - impls, facts->ir_references);
   if (storage->flags & KL_STORAGE_EXTERNAL)

@@ -60,9 +60,10 @@ static kl_status range_length(kael_scalar start, kael_scalar end, kael_scalar st
   if (!isfinite(from) || !isfinite(to) || isnan(by))
     return kl_fail(KL_ERR_RUNTIME, "arange: unsupported range: %g -> %g", from, to);
   if ((by > 0 && from > to) || (by < 0 && from < to))
-    return kl_fail(KL_ERR_RUNTIME,
-                   "arange: upper bound and lower bound inconsistent with step sign: %g to %g by %g",
-                   from, to, by);
+    return kl_fail(
+        KL_ERR_RUNTIME,
+        "arange: upper bound and lower bound inconsistent with step sign: %g to %g by %g", from, to,
+        by);
   if (number_is_exact(start) && number_is_exact(end) && number_is_exact(step)) {
     __int128 span = (__int128)number_as_int(end) - number_as_int(start);
     __int128 stride = number_as_int(step);

@@ -45,7 +45,8 @@ kl_status kl_index_select(kael_tensor *self, int64_t dim, kael_tensor *index, ka
   KL_TRY(kl_dim_check(dim, self->ndim, &attrs.dim));
   KL_TRY(kl_check_index_dtype(index));
   if (index->ndim > 1)
-    return kl_fail(KL_ERR_INDEX, "index_select(): Index is supposed to be a vector, but got dim: %d",
+    return kl_fail(KL_ERR_INDEX,
+                   "index_select(): Index is supposed to be a vector, but got dim: %d",
                    index->ndim);
   if (self->ndim == 0 && index->numel != 1)
     return kl_fail(KL_ERR_INDEX,
@@ -77,11 +78,12 @@ static kl_status check_index_shape(const kael_tensor *self, int dim, const kael_
                    kl_thread.site, index->ndim, self->ndim);
   for (int d = 0; d < rank && d < index_rank; d++) /* 0-d counts as one dim of size 1 */
     if (d != dim && (index->ndim ? index->shape[d] : 1) > (self->ndim ? self->shape[d] : 1))
-      return kl_fail(KL_ERR_RUNTIME,
-                     "%s: Size does not match at dimension %d expected index %s to be no larger than "
-                     "self %s apart from dimension %d",
-                     kl_thread.site, d, kl_shape_text(index->ndim, index->shape),
-                     kl_shape_text(self->ndim, self->shape), dim);
+      return kl_fail(
+          KL_ERR_RUNTIME,
+          "%s: Size does not match at dimension %d expected index %s to be no larger than "
+          "self %s apart from dimension %d",
+          kl_thread.site, d, kl_shape_text(index->ndim, index->shape),
+          kl_shape_text(self->ndim, self->shape), dim);
   return KL_OK;
 }
 
@@ -105,8 +107,8 @@ kl_status kl_gather(kael_tensor *self, int64_t dim, kael_tensor *index, kael_ten
 
 /* --- scatter_add ------------------------------------------------------------------------------ */
 
-static kl_status check_scatter(const char *name, kael_tensor *self, int64_t dim,
-                               kael_tensor *index, kael_tensor *src, int *out_dim) {
+static kl_status check_scatter(const char *name, kael_tensor *self, int64_t dim, kael_tensor *index,
+                               kael_tensor *src, int *out_dim) {
   kl_set_site(name);
   KL_TRY(kl_dim_check(dim, self->ndim, out_dim));
   KL_TRY(kl_check_index_dtype(index));
@@ -120,7 +122,8 @@ static kl_status check_scatter(const char *name, kael_tensor *self, int64_t dim,
   return check_index(index, *out_dim, extent_of(self, *out_dim));
 }
 
-/* A view that has one dim where the tensor is 0-d, and the shape of the index where it is larger. */
+/* A view that has one dim where the tensor is 0-d, and the shape of the index where it is larger.
+ */
 static kl_status fit_to_index(kael_tensor *tensor, const kael_tensor *index, bool crop,
                               kael_tensor **out) {
   int64_t one = 1;

@@ -33,7 +33,8 @@ static kl_status check_shapes(const kael_tensor *a, const kael_tensor *b) {
   return KL_OK;
 }
 
-/* --- Bringing the operands to (batch..., m, k) and (batch..., k, n) ----------------------------- */
+/* --- Bringing the operands to (batch..., m, k) and (batch..., k, n) -----------------------------
+ */
 
 typedef struct matrix {
   int ndim;
@@ -159,9 +160,9 @@ static kl_status check_linear(const kael_tensor *input, const kael_tensor *weigh
     return kl_fail(KL_ERR_RUNTIME, "linear: the weight must have 2 dims (out, in), not shape %s",
                    kl_shape_text(weight->ndim, weight->shape));
   if (bias && bias->dtype != input->dtype)
-    return kl_fail(KL_ERR_RUNTIME, "linear: input and bias must have the same dtype, but got: %s != %s",
-                   kl_dtype_torch_name((kl_dtype)input->dtype),
-                   kl_dtype_torch_name((kl_dtype)bias->dtype));
+    return kl_fail(
+        KL_ERR_RUNTIME, "linear: input and bias must have the same dtype, but got: %s != %s",
+        kl_dtype_torch_name((kl_dtype)input->dtype), kl_dtype_torch_name((kl_dtype)bias->dtype));
   if (bias && (bias->ndim != 1 || (bias->shape[0] != weight->shape[0] && bias->shape[0] != 1)))
     return kl_fail(KL_ERR_RUNTIME, "linear: the bias must have shape [%lld], not %s",
                    (long long)weight->shape[0], kl_shape_text(bias->ndim, bias->shape));

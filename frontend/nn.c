@@ -1,8 +1,8 @@
 /* softmax, log_softmax, nll_loss, cross_entropy: composed, each tracked as one operator. */
+#include "kael/nn.h"
 #include "frontend/bounds.h"
 #include "frontend/compose.h"
 #include "frontend/ops.h"
-#include "kael/nn.h"
 
 static kl_status check_floating(const kael_tensor *self) {
   if (kl_dtype_is_float((kl_dtype)self->dtype)) return KL_OK;
@@ -96,11 +96,11 @@ static kl_status check_target(kael_tensor *input, kael_tensor *target, int reduc
     return kl_fail(KL_ERR_RUNTIME, "%s: input tensor should be 1D or 2D, not of shape %s", site,
                    kl_shape_text(input->ndim, input->shape));
   if (target->ndim != input->ndim - 1 || (target->ndim && target->shape[0] != input->shape[0]))
-    return kl_fail(KL_ERR_VALUE,
-                   "%s: Expected input batch_size to match target batch_size: the shapes are %s and "
-                   "%s",
-                   site, kl_shape_text(input->ndim, input->shape),
-                   kl_shape_text(target->ndim, target->shape));
+    return kl_fail(
+        KL_ERR_VALUE,
+        "%s: Expected input batch_size to match target batch_size: the shapes are %s and "
+        "%s",
+        site, kl_shape_text(input->ndim, input->shape), kl_shape_text(target->ndim, target->shape));
   if (target->dtype != KL_I64)
     return kl_fail(KL_ERR_RUNTIME, "%s: expected target dtype int64 but got %s", site,
                    kl_dtype_torch_name((kl_dtype)target->dtype));
@@ -205,8 +205,7 @@ kael_tensor *kael_nll_loss(kael_tensor *input, kael_tensor *target, kael_reducti
   return kl_hand_out(status, out);
 }
 
-kael_tensor *kael_cross_entropy(kael_tensor *input, kael_tensor *target,
-                                kael_reduction reduction) {
+kael_tensor *kael_cross_entropy(kael_tensor *input, kael_tensor *target, kael_reduction reduction) {
   if (KL_MISSING(input, target)) return NULL;
   kael_tensor *out = NULL;
   kl_status status = kl_cross_entropy(input, target, (int)reduction, &out);

@@ -29,7 +29,8 @@
 #undef KL_FORM_OTHER
 #undef KL_FORM_VIEW
 
-/* number - self and number / self; not public operators, tracked as sub and div of a filled tensor. */
+/* number - self and number / self; not public operators, tracked as sub and div of a filled tensor.
+ */
 kl_status kl_rsub_scalar(kael_tensor *self, kael_scalar number, kael_tensor **out) KL_MUST_CHECK;
 kl_status kl_rdiv_scalar(kael_tensor *self, kael_scalar number, kael_tensor **out) KL_MUST_CHECK;
 
@@ -56,7 +57,8 @@ kl_status kl_full_like(const kael_tensor *like, kael_scalar value, kael_tensor *
 kl_status kl_sum(kael_tensor *self, uint32_t mask, bool keepdim, kael_tensor **out) KL_MUST_CHECK;
 kl_status kl_mean(kael_tensor *self, uint32_t mask, bool keepdim, kael_tensor **out) KL_MUST_CHECK;
 kl_status kl_amax(kael_tensor *self, uint32_t mask, bool keepdim, kael_tensor **out) KL_MUST_CHECK;
-kl_status kl_argmax(kael_tensor *self, uint32_t mask, bool keepdim, kael_tensor **out) KL_MUST_CHECK;
+kl_status kl_argmax(kael_tensor *self, uint32_t mask, bool keepdim,
+                    kael_tensor **out) KL_MUST_CHECK;
 kl_status kl_any(kael_tensor *self, uint32_t mask, bool keepdim, kael_tensor **out) KL_MUST_CHECK;
 kl_status kl_all(kael_tensor *self, uint32_t mask, bool keepdim, kael_tensor **out) KL_MUST_CHECK;
 /* Sums a gradient down to a shape that was broadcast to self's; itself where equal. */
@@ -83,11 +85,14 @@ kl_status kl_cross_entropy(kael_tensor *input, kael_tensor *target, int reductio
                            kael_tensor **out) KL_MUST_CHECK;
 
 /* Views. */
-kl_status kl_view(kael_tensor *self, int ndim, const int64_t *shape, kael_tensor **out) KL_MUST_CHECK;
+kl_status kl_view(kael_tensor *self, int ndim, const int64_t *shape,
+                  kael_tensor **out) KL_MUST_CHECK;
 kl_status kl_reshape(kael_tensor *self, int ndim, const int64_t *shape,
                      kael_tensor **out) KL_MUST_CHECK;
-kl_status kl_transpose(kael_tensor *self, int64_t dim0, int64_t dim1, kael_tensor **out) KL_MUST_CHECK;
-kl_status kl_permute(kael_tensor *self, int ndim, const int64_t *dims, kael_tensor **out) KL_MUST_CHECK;
+kl_status kl_transpose(kael_tensor *self, int64_t dim0, int64_t dim1,
+                       kael_tensor **out) KL_MUST_CHECK;
+kl_status kl_permute(kael_tensor *self, int ndim, const int64_t *dims,
+                     kael_tensor **out) KL_MUST_CHECK;
 kl_status kl_slice(kael_tensor *self, int64_t dim, int64_t start, int64_t end, int64_t step,
                    kael_tensor **out) KL_MUST_CHECK;
 kl_status kl_select(kael_tensor *self, int64_t dim, int64_t index, kael_tensor **out) KL_MUST_CHECK;
@@ -106,12 +111,12 @@ kl_status kl_detach(kael_tensor *self, kael_tensor **out) KL_MUST_CHECK;
 
 /* A public function's result: registered with the open scope, NULL after a failure. */
 kael_tensor *kl_hand_out(kl_status status, kael_tensor *tensor);
-/* True when an operand of a public function is NULL, or KAEL_NONE where none may be; then an error is
- * stored (an earlier one is kept). */
+/* True when an operand of a public function is NULL, or KAEL_NONE where none may be; then an error
+ * is stored (an earlier one is kept). */
 bool kl_operand_missing(const kael_tensor *const *operands, int n_operands);
 #define KL_MISSING(...)                                                                            \
-  kl_operand_missing((const kael_tensor *const[]){__VA_ARGS__},                                    \
-                     (int)(sizeof((const kael_tensor *const[]){__VA_ARGS__}) /                     \
-                           sizeof(const kael_tensor *)))
+  kl_operand_missing(                                                                              \
+      (const kael_tensor *const[]){__VA_ARGS__},                                                   \
+      (int)(sizeof((const kael_tensor *const[]){__VA_ARGS__}) / sizeof(const kael_tensor *)))
 
 #endif

@@ -84,14 +84,28 @@ static int64_t saturate(double number, kl_dtype dtype) {
 kl_scalar kl_scalar_from_int(int64_t number, kl_dtype dtype) {
   kl_scalar scalar = {0};
   switch (dtype) {
-    case KL_BOOL: scalar.u8 = number != 0; break;
-    case KL_F32: scalar.f32 = (float)number; break;
-    case KL_F64: scalar.f64 = (double)number; break;
-    case KL_I32: scalar.i32 = (int32_t)number; break;
-    case KL_I64: scalar.i64 = number; break;
+    case KL_BOOL:
+      scalar.u8 = number != 0;
+      break;
+    case KL_F32:
+      scalar.f32 = (float)number;
+      break;
+    case KL_F64:
+      scalar.f64 = (double)number;
+      break;
+    case KL_I32:
+      scalar.i32 = (int32_t)number;
+      break;
+    case KL_I64:
+      scalar.i64 = number;
+      break;
     case KL_U8:
-    case KL_I8: scalar.bits = (uint8_t)number; break;
-    default: scalar.bits = (uint16_t)number; break;
+    case KL_I8:
+      scalar.bits = (uint8_t)number;
+      break;
+    default:
+      scalar.bits = (uint16_t)number;
+      break;
   }
   return scalar;
 }
@@ -128,7 +142,8 @@ bool kael_dtype_is_supported(kael_dtype dtype) {
 }
 
 #define SAME(public, internal)                                                                     \
-  _Static_assert((int)(public) == (int)(internal), "public and internal dtypes are the same numbers")
+  _Static_assert((int)(public) == (int)(internal),                                                 \
+                 "public and internal dtypes are the same numbers")
 SAME(KAEL_BOOL, KL_BOOL);
 SAME(KAEL_U8, KL_U8);
 SAME(KAEL_I8, KL_I8);

@@ -6,8 +6,8 @@
 
 /* The smallest dtype that both go into, as torch.promote_types. */
 kl_dtype kl_promote_dtypes(kl_dtype a, kl_dtype b);
-/* As torch.result_type: tensors with dims count before 0-d ones, those before the number (NULL: there
- * is none), unless their kind (bool, integer, float) is higher. At least one operand. */
+/* As torch.result_type: tensors with dims count before 0-d ones, those before the number (NULL:
+ * there is none), unless their kind (bool, integer, float) is higher. At least one operand. */
 kl_dtype kl_result_type(kael_tensor *const *tensors, int n_tensors, const kael_scalar *number);
 /* Whether a result may be written into a tensor of dtype `to`: never float into integer, nor a
  * number into bool. */

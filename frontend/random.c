@@ -1,11 +1,11 @@
 /* Random tensors: words of Philox at counters taken at the call, made into floats exactly.
  *
- * A float takes as many low bits of its words as its mantissa holds: 24 of one word for f32, 53 of two
- * for f64, so that every multiple of 2^-24 (2^-53) in [0, 1) is as likely. The normal ones take one
- * bit less and add a half, which keeps 0 and 1 out. */
+ * A float takes as many low bits of its words as its mantissa holds: 24 of one word for f32, 53 of
+ * two for f64, so that every multiple of 2^-24 (2^-53) in [0, 1) is as likely. The normal ones take
+ * one bit less and add a half, which keeps 0 and 1 out. */
+#include "kael/random.h"
 #include "frontend/ops.h"
 #include "frontend/promote.h"
-#include "kael/random.h"
 
 /* The steps of one tensor: what is made replaces what it was made of. */
 static kl_status step(kl_status status, kl_op op, kl_dtype dtype, kael_tensor **tensor,

@@ -42,7 +42,7 @@ kl_status kl_broadcast_shapes(int n, kael_tensor *const *tensors, int *out_ndim,
 typedef struct elem_plan {
   int ndim;
   const int64_t *shape;
-  bool simple;                      /* one dim, all strides 1 */
+  bool simple; /* one dim, all strides 1 */
   int64_t shape_room[KL_MAX_RANK];
   int64_t strides[KL_MAX_RANK]; /* of the result, unless simple */
   kl_walk walk;                 /* of the operands that are tensors, unless simple */
@@ -62,7 +62,8 @@ static bool is_simple(const kl_arg *args, int n_args) {
 }
 
 /* All tensors have the same strides, of a dense layout, and the result's shape. */
-static const kael_tensor *common_dense_layout(const kl_arg *args, int n_args, const elem_plan *plan) {
+static const kael_tensor *common_dense_layout(const kl_arg *args, int n_args,
+                                              const elem_plan *plan) {
   const kael_tensor *first = NULL;
   for (int i = 0; i < n_args; i++) {
     const kael_tensor *tensor = args[i].tensor;
@@ -83,8 +84,7 @@ static void walk_args(const kl_arg *args, int n_args, elem_plan *plan) {
   for (int d = 0; d < plan->ndim; d++) walk->dims[d] = plan->shape[d];
   for (int i = 0; i < n_args; i++)
     if (args[i].tensor)
-      kl_layout_broadcast(args[i].tensor, plan->ndim, plan->shape,
-                          walk->strides[walk->n_walked++]);
+      kl_layout_broadcast(args[i].tensor, plan->ndim, plan->shape, walk->strides[walk->n_walked++]);
 }
 
 static kl_status make_plan(const kl_arg *args, int n_args, kl_layout layout, elem_plan *plan) {
@@ -130,8 +130,7 @@ static int64_t plan_numel(const elem_plan *plan) {
 static void inherit_bounds(kl_value *value, const kl_value *from) {
   kl_dtype dtype = (kl_dtype)value->dtype;
   if (!kl_dtype_is_integer(dtype)) return;
-  bool widens = dtype == from->dtype ||
-                kl_dtype_size(dtype) > kl_dtype_size((kl_dtype)from->dtype);
+  bool widens = dtype == from->dtype || kl_dtype_size(dtype) > kl_dtype_size((kl_dtype)from->dtype);
   if (widens && from->least <= from->most) {
     value->least = from->least;
     value->most = from->most;
@@ -169,8 +168,8 @@ static kl_status make_value(kl_op op, kl_dtype dtype, const elem_plan *plan, con
   return KL_OK;
 }
 
-kl_status kl_record_elem(kl_op op, kl_dtype dtype, const kl_arg *args, int n_args,
-                         kl_layout layout, kael_tensor **out) {
+kl_status kl_record_elem(kl_op op, kl_dtype dtype, const kl_arg *args, int n_args, kl_layout layout,
+                         kael_tensor **out) {
   elem_plan plan;
   KL_TRY(make_plan(args, n_args, layout, &plan));
   kl_read reads[MAX_ARGS];

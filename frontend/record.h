@@ -30,14 +30,15 @@ typedef enum kl_layout {
 } kl_layout;
 
 /* An elementwise op over the broadcast shape. `dtype` is the result's. */
-kl_status kl_record_elem(kl_op op, kl_dtype dtype, const kl_arg *args, int n_args,
-                         kl_layout layout, kael_tensor **out) KL_MUST_CHECK;
+kl_status kl_record_elem(kl_op op, kl_dtype dtype, const kl_arg *args, int n_args, kl_layout layout,
+                         kael_tensor **out) KL_MUST_CHECK;
 static inline kl_status kl_record_unary(kl_op op, kael_tensor *a, kael_tensor **out) {
   kl_arg args[1] = {{.tensor = a}};
   return kl_record_elem(op, (kl_dtype)a->dtype, args, 1, KL_LAYOUT_KEEP, out);
 }
 /* Operands of one dtype; the result has it too (BOOL for comparisons). */
-kl_status kl_record_binary(kl_op op, kael_tensor *a, kael_tensor *b, kael_tensor **out) KL_MUST_CHECK;
+kl_status kl_record_binary(kl_op op, kael_tensor *a, kael_tensor *b,
+                           kael_tensor **out) KL_MUST_CHECK;
 kl_status kl_record_binary_scalar(kl_op op, kael_tensor *a, kl_scalar b,
                                   kael_tensor **out) KL_MUST_CHECK;
 /* Another dtype; the tensor itself, retained, where it has it already. */
@@ -67,7 +68,8 @@ kl_status kl_record_gather(kael_tensor *a, int dim, kael_tensor *index,
  * are the caller's (kl_check_inplace). Bumps the version once. */
 kl_status kl_record_write(kael_tensor *self, kl_op op, kl_dtype dtype, const kl_arg *args,
                           int n_args) KL_MUST_CHECK;
-/* self[..., index[..., j, ...], ...] = or += src[..., j, ...] along `dim`; bumps the version once. */
+/* self[..., index[..., j, ...], ...] = or += src[..., j, ...] along `dim`; bumps the version once.
+ */
 kl_status kl_record_scatter(kl_op op, kael_tensor *self, int dim, kael_tensor *index,
                             kael_tensor *src) KL_MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* Recording of what has an iteration space larger than its result, or reads by an index: reductions,
- * matrix products, gathers. */
+/* Recording of what has an iteration space larger than its result, or reads by an index:
+ * reductions, matrix products, gathers. */
 #include "frontend/layout.h"
 #include "frontend/record_value.h"
 

@@ -40,8 +40,8 @@ kl_status kl_value_reinterpret(kl_value *value, kl_dtype dtype, size_t nbytes,
   } else {
     status = kl_materialize(&value, 1);
     if (!status)
-      /* Of all bytes: those beyond the last whole element of the old dtype are there too, since such
-       * a storage keeps its buffer. */
+      /* Of all bytes: those beyond the last whole element of the old dtype are there too, since
+       * such a storage keeps its buffer. */
       status = kl_value_create_real(dtype, (int64_t)(nbytes / size), value->buffer, out_value);
   }
   kl_value_release(value);
@@ -81,10 +81,17 @@ kl_status kl_reads_take(const kl_arg *args, int n_args, kl_read *out_reads, bool
 void kl_value_set_bounds_of_scalar(kl_value *value, kl_scalar scalar) {
   switch ((kl_dtype)value->dtype) {
     case KL_BOOL:
-    case KL_U8: value->least = value->most = scalar.u8; break;
-    case KL_I32: value->least = value->most = scalar.i32; break;
-    case KL_I64: value->least = value->most = scalar.i64; break;
-    default: break;
+    case KL_U8:
+      value->least = value->most = scalar.u8;
+      break;
+    case KL_I32:
+      value->least = value->most = scalar.i32;
+      break;
+    case KL_I64:
+      value->least = value->most = scalar.i64;
+      break;
+    default:
+      break;
   }
 }
 

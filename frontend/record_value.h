@@ -17,13 +17,13 @@ kl_status kl_reads_take(const kl_arg *args, int n_args, kl_read *out_reads,
                         bool *out_shared) KL_MUST_CHECK;
 void kl_reads_release(kl_read *reads, int n_args);
 
-/* The value of a storage of `nbytes` seen in another dtype: a bitcast where the sizes are equal, else
- * its bytes, computed. The reference to `value` is taken over, on failure too. */
+/* The value of a storage of `nbytes` seen in another dtype: a bitcast where the sizes are equal,
+ * else its bytes, computed. The reference to `value` is taken over, on failure too. */
 kl_status kl_value_reinterpret(kl_value *value, kl_dtype dtype, size_t nbytes,
                                kl_value **out_value) KL_MUST_CHECK;
 
-/* `numel` elements of any content, to be written wholly; where there are none, a REAL value. No other
- * recorded node has an empty iteration space. */
+/* `numel` elements of any content, to be written wholly; where there are none, a REAL value. No
+ * other recorded node has an empty iteration space. */
 kl_status kl_value_create_empty(kl_dtype dtype, int64_t numel, kl_value **out_value) KL_MUST_CHECK;
 
 static inline void kl_value_set_dims(kl_value *value, int n_dims, const int64_t *dims) {

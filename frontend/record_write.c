@@ -48,8 +48,7 @@ static kl_status make_data(const kael_tensor *self, const int *order, kl_op op, 
   kl_value_set_dims(data, walk.n_dims, walk.dims);
   for (int i = 0, walked = 0; i < n_args; i++) {
     if (args[i].tensor)
-      kl_value_set_operand(data, i, reads[i].value, args[i].tensor->offset,
-                           walk.strides[walked++]);
+      kl_value_set_operand(data, i, reads[i].value, args[i].tensor->offset, walk.strides[walked++]);
     else
       kl_value_set_scalar(data, i, args[i].scalar);
   }

@@ -1,7 +1,7 @@
 /* Reductions over axes: dtypes, empty cases, autograd; and their public forms. */
+#include "kael/reduce.h"
 #include "frontend/ops.h"
 #include "frontend/promote.h"
-#include "kael/reduce.h"
 
 static kl_status track(kl_status status, kl_fn fn, kael_tensor *self, uint32_t mask, bool keepdim,
                        kael_tensor *result, kael_tensor **out) {
@@ -47,10 +47,11 @@ kl_status kl_mean(kael_tensor *self, uint32_t mask, bool keepdim, kael_tensor **
   kl_set_site("mean");
   kl_dtype dtype = (kl_dtype)self->dtype;
   if (!kl_dtype_is_float(dtype))
-    return kl_fail(KL_ERR_RUNTIME,
-                   "mean(): could not infer output dtype. Input dtype must be either a floating point "
-                   "or complex dtype. Got: %s",
-                   kl_dtype_torch_name(dtype));
+    return kl_fail(
+        KL_ERR_RUNTIME,
+        "mean(): could not infer output dtype. Input dtype must be either a floating point "
+        "or complex dtype. Got: %s",
+        kl_dtype_torch_name(dtype));
   kael_tensor *sum, *result = NULL;
   KL_TRY(kl_record_reduce(KL_OP_REDUCE_SUM, dtype, self, mask, keepdim, &sum));
   kl_scalar count = kl_scalar_from_int(folded_count(self, mask), dtype);
@@ -74,8 +75,8 @@ kl_status kl_amax(kael_tensor *self, uint32_t mask, bool keepdim, kael_tensor **
   kl_set_site("amax");
   KL_TRY(check_not_empty("amax", self, mask));
   kael_tensor *result = NULL;
-  kl_status status = kl_record_reduce(KL_OP_REDUCE_MAX, (kl_dtype)self->dtype, self, mask, keepdim,
-                                      &result);
+  kl_status status =
+      kl_record_reduce(KL_OP_REDUCE_MAX, (kl_dtype)self->dtype, self, mask, keepdim, &result);
   return track(status, KL_FN_AMAX, self, mask, keepdim, result, out);
 }
 

@@ -102,7 +102,8 @@ bool kl_operand_missing(const kael_tensor *const *operands, int n_operands) {
 }
 
 #define SAME(public, internal)                                                                     \
-  _Static_assert((int)(public) == (int)(internal), "public and internal codes are the same numbers")
+  _Static_assert((int)(public) == (int)(internal), "public and internal codes are the same "       \
+                                                   "numbers")
 SAME(KAEL_OK, KL_OK);
 SAME(KAEL_ERR_RUNTIME, KL_ERR_RUNTIME);
 SAME(KAEL_ERR_INDEX, KL_ERR_INDEX);

@@ -42,7 +42,8 @@ static kl_status plan_pow(const char *name, kael_tensor *self, kael_scalar expon
                           pow_plan *plan) {
   plan->dtype = kl_result_type(&self, 1, &exponent);
   if (exponent.kind == KAEL_SCALAR_INT && exponent.as.i < 0 && !kl_dtype_is_float(plan->dtype))
-    return kl_fail(KL_ERR_RUNTIME, "%s: Integers to negative integer powers are not allowed.", name);
+    return kl_fail(KL_ERR_RUNTIME, "%s: Integers to negative integer powers are not allowed.",
+                   name);
   if (plan->dtype == KL_BOOL)
     return kl_fail(KL_ERR_RUNTIME, "%s: not supported for two bool operands", name);
   plan->exponent = exponent.kind == KAEL_SCALAR_FLOAT ? exponent.as.f
@@ -156,9 +157,8 @@ static kl_status check_masked_fill(const char *name, const kael_tensor *self,
     return kl_fail(KL_ERR_RUNTIME, "%s only supports boolean masks, but got mask with dtype %s",
                    name, kl_dtype_torch_name((kl_dtype)mask->dtype));
   if (value.kind == KAEL_SCALAR_FLOAT && !kl_dtype_is_float((kl_dtype)self->dtype))
-    return kl_fail(KL_ERR_RUNTIME,
-                   "%s: value cannot be converted to type %s: a float was given", name,
-                   kl_dtype_torch_name((kl_dtype)self->dtype));
+    return kl_fail(KL_ERR_RUNTIME, "%s: value cannot be converted to type %s: a float was given",
+                   name, kl_dtype_torch_name((kl_dtype)self->dtype));
   return kl_check_number(name, value, (kl_dtype)self->dtype);
 }
 

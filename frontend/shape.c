@@ -12,9 +12,8 @@ kl_status kl_shape_check(const char *op, int ndim, const int64_t *shape, kl_dtyp
   bool overflows = false;
   for (int d = 0; d < ndim; d++) {
     if (shape[d] < 0)
-      return kl_fail(KL_ERR_RUNTIME,
-                     "%s: Trying to create tensor with negative dimension %lld: %s", op,
-                     (long long)shape[d], kl_shape_text(ndim, shape));
+      return kl_fail(KL_ERR_RUNTIME, "%s: Trying to create tensor with negative dimension %lld: %s",
+                     op, (long long)shape[d], kl_shape_text(ndim, shape));
     /* A size of 0 must not hide an overflow of the others: strides are made of them. */
     int64_t size = shape[d] ? shape[d] : 1;
     overflows |= __builtin_mul_overflow(nbytes, size, &nbytes);

@@ -95,7 +95,8 @@ static kl_status from_parts(kl_storage *storage, int ndim, const int64_t *shape,
                             kael_tensor **out) {
   kl_set_site("tensor_from_parts");
   KL_TRY(kl_check_dtype("tensor_from_parts", (int)dtype));
-  KL_TRY(kl_check_bounds("tensor_from_parts", ndim, shape, strides, offset, dtype, storage->nbytes));
+  KL_TRY(
+      kl_check_bounds("tensor_from_parts", ndim, shape, strides, offset, dtype, storage->nbytes));
   if (storage->pinned && (uintptr_t)storage->pinned->ptr % kl_dtype_size(dtype) != 0)
     return kl_fail(KL_ERR_VALUE, "tensor_from_parts: the memory is not aligned for dtype %s",
                    kl_dtype_torch_name(dtype));

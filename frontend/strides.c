@@ -21,10 +21,11 @@ kl_status kl_infer_shape(const char *op, int ndim, const int64_t *shape, int64_t
     }
   }
   if (fits && unknown >= 0 && known == 0)
-    return kl_fail(KL_ERR_RUNTIME,
-                   "%s: cannot reshape tensor of %lld elements into shape %s because the unspecified "
-                   "dimension size -1 can be any value and is ambiguous",
-                   op, (long long)numel, kl_shape_text(ndim, shape));
+    return kl_fail(
+        KL_ERR_RUNTIME,
+        "%s: cannot reshape tensor of %lld elements into shape %s because the unspecified "
+        "dimension size -1 can be any value and is ambiguous",
+        op, (long long)numel, kl_shape_text(ndim, shape));
   fits = fits && (unknown >= 0 ? numel % known == 0 : known == numel);
   if (!fits)
     return kl_fail(KL_ERR_RUNTIME, "%s: shape '%s' is invalid for input of size %lld", op,
@@ -70,10 +71,11 @@ bool kl_view_strides(const kael_tensor *self, int ndim, const int64_t *shape,
 kl_status kl_expand_shape(const kael_tensor *self, int ndim, const int64_t *shape,
                           int64_t *out_shape, int64_t *out_strides) {
   if (ndim > KL_MAX_RANK || ndim < self->ndim || (ndim > 0 && !shape))
-    return kl_fail(KL_ERR_RUNTIME,
-                   "expand: the number of sizes provided (%d) must be greater or equal to the number "
-                   "of dimensions in the tensor (%d), and at most %d",
-                   ndim, self->ndim, KL_MAX_RANK);
+    return kl_fail(
+        KL_ERR_RUNTIME,
+        "expand: the number of sizes provided (%d) must be greater or equal to the number "
+        "of dimensions in the tensor (%d), and at most %d",
+        ndim, self->ndim, KL_MAX_RANK);
   int lead = ndim - self->ndim;
   int64_t next_stride = 1;
   for (int d = ndim - 1; d >= 0; d--) {
@@ -81,20 +83,22 @@ kl_status kl_expand_shape(const kael_tensor *self, int ndim, const int64_t *shap
     int64_t stride = d < lead ? next_stride : self->strides[d - lead];
     int64_t wanted = shape[d];
     if (wanted == -1 && d < lead)
-      return kl_fail(KL_ERR_RUNTIME,
-                     "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
-                     "dimension %d",
-                     d);
+      return kl_fail(
+          KL_ERR_RUNTIME,
+          "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing "
+          "dimension %d",
+          d);
     if (wanted == -1) wanted = size;
     if (wanted < 0)
       return kl_fail(KL_ERR_RUNTIME, "expand: sizes must not be negative: %s",
                      kl_shape_text(ndim, shape));
     if (wanted != size && size != 1)
-      return kl_fail(KL_ERR_RUNTIME,
-                     "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
-                     "non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
-                     (long long)wanted, (long long)size, d, kl_shape_text(ndim, shape),
-                     kl_shape_text(self->ndim, self->shape));
+      return kl_fail(
+          KL_ERR_RUNTIME,
+          "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
+          "non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
+          (long long)wanted, (long long)size, d, kl_shape_text(ndim, shape),
+          kl_shape_text(self->ndim, self->shape));
     out_shape[d] = wanted;
     out_strides[d] = wanted != size ? 0 : stride;
     next_stride = stride * size;
@@ -124,9 +128,10 @@ kl_status kl_check_bounds(const char *op, int ndim, const int64_t *shape, const 
   }
   int64_t n_elems = (int64_t)(storage_nbytes / kl_dtype_size(dtype));
   if (!overflows && (numel == 0 ? offset <= n_elems : last < n_elems)) return KL_OK;
-  return kl_fail(KL_ERR_RUNTIME,
-                 "%s: setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %zu are out "
-                 "of bounds for storage of size %zu",
-                 op, kl_shape_text(ndim, shape), kl_shape_text(ndim, strides), (long long)offset,
-                 kl_dtype_size(dtype), storage_nbytes);
+  return kl_fail(
+      KL_ERR_RUNTIME,
+      "%s: setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %zu are out "
+      "of bounds for storage of size %zu",
+      op, kl_shape_text(ndim, shape), kl_shape_text(ndim, strides), (long long)offset,
+      kl_dtype_size(dtype), storage_nbytes);
 }

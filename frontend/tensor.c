@@ -130,7 +130,8 @@ bool kl_tensor_is_dense(const kael_tensor *tensor) {
 
 bool kl_tensor_covers_storage(const kael_tensor *tensor) {
   return tensor->offset == 0 &&
-         (size_t)tensor->numel * kl_dtype_size((kl_dtype)tensor->dtype) == tensor->storage->nbytes &&
+         (size_t)tensor->numel * kl_dtype_size((kl_dtype)tensor->dtype) ==
+             tensor->storage->nbytes &&
          kl_tensor_is_dense(tensor);
 }
 

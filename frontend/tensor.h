@@ -23,9 +23,9 @@ struct kael_tensor {
   uint8_t ndim, dtype, device, flags;
   uint8_t capacity; /* dims that its block has room for */
   int64_t numel;
-  int64_t offset;                     /* in elements of dtype */
-  kl_storage *storage;                /* owned */
-  struct kl_autograd_meta *autograd;  /* owned; NULL for most */
+  int64_t offset;                    /* in elements of dtype */
+  kl_storage *storage;               /* owned */
+  struct kl_autograd_meta *autograd; /* owned; NULL for most */
   _Atomic(void *) wrappers[KL_WRAPPER_COUNT];
   int64_t *shape, *strides; /* inside the block */
   int64_t dims[];
@@ -79,6 +79,7 @@ const char *kl_shape_text(int ndim, const int64_t *shape);
 /* Wraps a negative dim; error text as PyTorch's. A 0-d tensor takes -1 and 0. */
 kl_status kl_dim_check(int64_t dim, int ndim, int *out_dim) KL_MUST_CHECK;
 /* Reduction axes as a bit mask; n_axes 0 means all. Duplicates are an error. */
-kl_status kl_axes_check(const int64_t *axes, int n_axes, int ndim, uint32_t *out_mask) KL_MUST_CHECK;
+kl_status kl_axes_check(const int64_t *axes, int n_axes, int ndim,
+                        uint32_t *out_mask) KL_MUST_CHECK;
 
 #endif

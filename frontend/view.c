@@ -1,7 +1,7 @@
 /* Views that make one tensor: shapes and strides computed, bounds checked, autograd told. */
+#include "kael/view.h"
 #include "frontend/ops.h"
 #include "frontend/strides.h"
-#include "kael/view.h"
 
 /* Makes a view and tells autograd of it. */
 static kl_status make_view(kl_fn fn, kael_tensor *base, int ndim, const int64_t *shape,
@@ -31,12 +31,13 @@ kl_status kl_view(kael_tensor *self, int ndim, const int64_t *shape, kael_tensor
   KL_TRY(kl_infer_shape("view", ndim, shape, self->numel, attrs.dims));
   attrs.ndim = ndim;
   if (!kl_view_strides(self, ndim, attrs.dims, strides))
-    return kl_fail(KL_ERR_RUNTIME,
-                   "view: view size is not compatible with input tensor's size and stride (at least "
-                   "one dimension spans across two contiguous subspaces). Use .reshape(...) instead: "
-                   "shape %s, strides %s, asked for %s",
-                   kl_shape_text(self->ndim, self->shape), kl_shape_text(self->ndim, self->strides),
-                   kl_shape_text(ndim, attrs.dims));
+    return kl_fail(
+        KL_ERR_RUNTIME,
+        "view: view size is not compatible with input tensor's size and stride (at least "
+        "one dimension spans across two contiguous subspaces). Use .reshape(...) instead: "
+        "shape %s, strides %s, asked for %s",
+        kl_shape_text(self->ndim, self->shape), kl_shape_text(self->ndim, self->strides),
+        kl_shape_text(ndim, attrs.dims));
   return make_view(KL_FN_VIEW, self, ndim, attrs.dims, strides, self->offset, &attrs, out);
 }
 
@@ -58,7 +59,8 @@ static kl_status flatten(kael_tensor *self, int64_t start, int64_t end, kael_ten
   KL_TRY(kl_dim_check(start, self->ndim, &first));
   KL_TRY(kl_dim_check(end, self->ndim, &last));
   if (first > last)
-    return kl_fail(KL_ERR_RUNTIME, "flatten() has invalid args: start_dim cannot come after end_dim");
+    return kl_fail(KL_ERR_RUNTIME,
+                   "flatten() has invalid args: start_dim cannot come after end_dim");
   if (self->ndim == 0) return kl_reshape(self, 1, shape, out);
   if (first == last) {
     *out = kl_tensor_retain(self);
@@ -82,11 +84,12 @@ kl_status kl_permute(kael_tensor *self, int ndim, const int64_t *dims, kael_tens
   uint32_t seen = 0;
   kl_set_site("permute");
   if (ndim != self->ndim)
-    return kl_fail(KL_ERR_RUNTIME,
-                   "permute: number of dimensions in the tensor input does not match the length of "
-                   "the desired ordering of dimensions: input.dim() = %d is not equal to len(dims) = "
-                   "%d",
-                   self->ndim, ndim);
+    return kl_fail(
+        KL_ERR_RUNTIME,
+        "permute: number of dimensions in the tensor input does not match the length of "
+        "the desired ordering of dimensions: input.dim() = %d is not equal to len(dims) = "
+        "%d",
+        self->ndim, ndim);
   for (int d = 0; d < ndim; d++) {
     int from = 0;
     KL_TRY(kl_dim_check(dims[d], ndim, &from));
@@ -170,8 +173,10 @@ kl_status kl_narrow(kael_tensor *self, int64_t dim, int64_t start, int64_t lengt
   int64_t size = self->shape[at];
   if (length < 0) return kl_fail(KL_ERR_RUNTIME, "narrow(): length must be non-negative.");
   if (start < -size || start > size)
-    return kl_fail(KL_ERR_INDEX, "narrow: start out of range (expected to be in range of [%lld, "
-                   "%lld], but got %lld)", (long long)-size, (long long)size, (long long)start);
+    return kl_fail(KL_ERR_INDEX,
+                   "narrow: start out of range (expected to be in range of [%lld, "
+                   "%lld], but got %lld)",
+                   (long long)-size, (long long)size, (long long)start);
   if (start < 0) start += size;
   if (length > size - start)
     return kl_fail(KL_ERR_RUNTIME, "start (%lld) + length (%lld) exceeds dimension size (%lld).",
@@ -277,10 +282,13 @@ kl_status kl_unsqueeze(kael_tensor *self, int64_t dim, kael_tensor **out) {
     bool is_new = d == attrs.dim;
     bool is_last = from == self->ndim;
     shape[d] = is_new ? 1 : self->shape[from];
-    strides[d] = !is_new ? self->strides[from] : is_last ? 1 : self->shape[from] * self->strides[from];
+    strides[d] = !is_new   ? self->strides[from]
+                 : is_last ? 1
+                           : self->shape[from] * self->strides[from];
     from += !is_new;
   }
-  return make_view(KL_FN_UNSQUEEZE, self, self->ndim + 1, shape, strides, self->offset, &attrs, out);
+  return make_view(KL_FN_UNSQUEEZE, self, self->ndim + 1, shape, strides, self->offset, &attrs,
+                   out);
 }
 
 /* --- as_strided, detach ----------------------------------------------------------------------- */

@@ -106,10 +106,11 @@ static kl_status split_sizes(kael_tensor *self, int n_sizes, const int64_t *size
     if (left < 0) break;
   }
   if (left != 0)
-    return kl_fail(KL_ERR_RUNTIME,
-                   "split_with_sizes expects split_sizes to sum exactly to %lld (input tensor's size "
-                   "at dimension %d)",
-                   (long long)self->shape[at], at);
+    return kl_fail(
+        KL_ERR_RUNTIME,
+        "split_with_sizes expects split_sizes to sum exactly to %lld (input tensor's size "
+        "at dimension %d)",
+        (long long)self->shape[at], at);
   return split(self, n_sizes, 0, sizes, at, out_views);
 }
 

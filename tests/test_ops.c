@@ -1,7 +1,8 @@
-/* Operators: values, promotion, dtypes and errors as PyTorch has them. Every test runs in eager and in
- * lazy mode. */
+/* Operators: values, promotion, dtypes and errors as PyTorch has them. Every test runs in eager and
+ * in lazy mode. */
 #include <math.h>
 
+#include "ir/support/memory.h"
 #include "tests/support/tensors.h"
 
 typedef kael_tensor *T;
@@ -24,7 +25,8 @@ START_TEST(dtypes_promote_as_in_pytorch) {
                                 {3, 3, 3, 3, 4, 5}, {4, 4, 4, 4, 4, 5}, {5, 5, 5, 5, 5, 5}};
   static const int with_0d[6][6] = {{0, 1, 2, 3, 4, 5}, {1, 1, 1, 1, 4, 5}, {2, 2, 2, 2, 4, 5},
                                     {3, 3, 3, 3, 4, 5}, {4, 4, 4, 4, 4, 4}, {5, 5, 5, 5, 5, 5}};
-  static const int with_number[6][3] = {{0, 3, 4}, {1, 1, 4}, {2, 2, 4}, {3, 3, 4}, {4, 4, 4}, {5, 5, 5}};
+  static const int with_number[6][3] = {{0, 3, 4}, {1, 1, 4}, {2, 2, 4},
+                                        {3, 3, 4}, {4, 4, 4}, {5, 5, 5}};
   const kael_scalar numbers[3] = {kael_b(true), kael_i(1), kael_f(1)};
   for (int i = 0; i < 6; i++) {
     T a = ones(dtypes[i], 1);
@@ -104,8 +106,9 @@ START_TEST(binary_operators_have_their_values_and_their_form_in_place) {
   int64_t exact;
   OK(kael_item_int(MADE(kael_add_scalar(big, kael_i(2))), &exact));
   ck_assert_int_eq(exact, INT64_C(9007199254740995));
-  CHECK_VALUES(MADE(kael_add(kl_test_range(KAEL_F32, SHAPE(2, 1)), kl_test_range(KAEL_F32, SHAPE(3)))),
-               0, 1, 2, 1, 2, 3);
+  CHECK_VALUES(
+      MADE(kael_add(kl_test_range(KAEL_F32, SHAPE(2, 1)), kl_test_range(KAEL_F32, SHAPE(3)))), 0, 1,
+      2, 1, 2, 3);
   kl_test_end();
 }
 END_TEST
@@ -125,7 +128,8 @@ START_TEST(pow_where_masked_fill_and_casts) {
   OK(kael_pow_(n, kael_i(2)));
   CHECK_VALUES(n, 9, 4);
   T mask = MADE(kael_gt_scalar(x, kael_i(0)));
-  CHECK_VALUES(MADE(kael_where(mask, x, MADE(kael_scalar_tensor(kael_i(9), KAEL_I64)))), 9, 0.25, 4);
+  CHECK_VALUES(MADE(kael_where(mask, x, MADE(kael_scalar_tensor(kael_i(9), KAEL_I64)))), 9, 0.25,
+               4);
   CHECK_NULL(kael_where(x, x, x), KAEL_ERR_RUNTIME, "expected condition to be a boolean tensor");
   CHECK_VALUES(MADE(kael_masked_fill(x, mask, kael_f(0.5))), -2, 0.5, 0.5);
   CHECK_NULL(kael_masked_fill(x, x, kael_i(0)), KAEL_ERR_RUNTIME, "only supports boolean masks");
@@ -151,7 +155,8 @@ START_TEST(factories_make_what_they_say) {
   CHECK_VALUES(MADE(kael_arange(kael_i(3), kael_i(4), kael_i(1), KAEL_F64)), 3);
   CHECK_SHAPE(MADE(kael_arange(kael_i(3), kael_i(3), kael_i(1), KAEL_I64)), 0);
   CHECK_NULL(kael_arange(kael_i(0), kael_i(3), kael_i(0), KAEL_I64), KAEL_ERR_RUNTIME, "nonzero");
-  CHECK_NULL(kael_arange(kael_i(0), kael_i(3), kael_i(-1), KAEL_I64), KAEL_ERR_RUNTIME, "step sign");
+  CHECK_NULL(kael_arange(kael_i(0), kael_i(3), kael_i(-1), KAEL_I64), KAEL_ERR_RUNTIME,
+             "step sign");
   CHECK_VALUES(MADE(kael_eye(2, 3, KAEL_F32)), 1, 0, 0, 0, 1, 0);
   CHECK_VALUES(MADE(kael_eye(1, 1, KAEL_I32)), 1);
   CHECK_SHAPE(MADE(kael_eye(0, 3, KAEL_F32)), 0, 3);
@@ -212,7 +217,8 @@ START_TEST(reductions_fold_the_dims_they_are_given) {
   CHECK_VALUES(MADE(kael_all(none)), 1);
   CHECK_NULL(kael_amax(none, SHAPE(1), false), KAEL_ERR_INDEX, "Expected reduction dim 1");
   CHECK_SHAPE(MADE(kael_amax(none, SHAPE(0), false)), 0);
-  CHECK_VALUES(MADE(kael_sum_dims(MADE(kael_scalar_tensor(kael_i(3), KAEL_F32)), SHAPE(-1), false)), 3);
+  CHECK_VALUES(MADE(kael_sum_dims(MADE(kael_scalar_tensor(kael_i(3), KAEL_F32)), SHAPE(-1), false)),
+               3);
   CHECK_NULL(kael_sum_dims(a, SHAPE(0, 0), false), KAEL_ERR_RUNTIME, "appears multiple times");
   CHECK_NULL(kael_sum_dims(a, SHAPE(3), false), KAEL_ERR_INDEX, "Dimension out of range");
   CHECK_NULL(kael_mean(kl_test_range(KAEL_I64, SHAPE(2))), KAEL_ERR_RUNTIME,
@@ -233,9 +239,11 @@ START_TEST(matmul_takes_vectors_matrices_and_batches) {
   CHECK_SHAPE(product, 2, 3, 2, 2);
   CHECK_VALUES(MADE(kael_select(MADE(kael_select(product, 0, 1)), 0, 2)), 23, 86, 32, 122);
   CHECK_VALUES(MADE(kael_matmul(MADE(kael_squeeze_dim(batch, 1)), v)), 5, 14, 23, 32);
-  CHECK_VALUES(MADE(kael_matmul(kl_test_range(KAEL_I64, SHAPE(1, 2)), kl_test_range(KAEL_I64, SHAPE(2, 1)))),
-               1);
-  CHECK_VALUES(MADE(kael_matmul(MADE(kael_zeros(SHAPE(1, 0), KAEL_F32)), MADE(kael_zeros(SHAPE(0, 2), KAEL_F32)))),
+  CHECK_VALUES(
+      MADE(kael_matmul(kl_test_range(KAEL_I64, SHAPE(1, 2)), kl_test_range(KAEL_I64, SHAPE(2, 1)))),
+      1);
+  CHECK_VALUES(MADE(kael_matmul(MADE(kael_zeros(SHAPE(1, 0), KAEL_F32)),
+                                MADE(kael_zeros(SHAPE(0, 2), KAEL_F32)))),
                0, 0);
   CHECK_VALUES(MADE(kael_linear(v, m, kl_test_vector(KAEL_F32, VALUES(1, 2)))), 6, 16);
   CHECK_VALUES(MADE(kael_linear(MADE(kael_T(MADE(kael_T(m)))), m, KAEL_NONE)), 5, 14, 14, 50);
@@ -254,8 +262,10 @@ START_TEST(softmax_and_losses) {
   T x = MADE(kael_log(kl_test_vector(KAEL_F64, VALUES(1, 1, 1, 1)))); /* four zeros */
   CHECK_VALUES(MADE(kael_softmax(x, 0)), 0.25, 0.25, 0.25, 0.25);
   CHECK_VALUES(MADE(kael_softmax(kl_test_vector(KAEL_F32, VALUES(1000, 1000)), -1)), 0.5, 0.5);
-  CHECK_VALUES(MADE(kael_log_softmax(kl_test_vector(KAEL_F32, VALUES(-1e30, 5)), 0)), (float)-1e30, 0);
-  CHECK_NULL(kael_softmax(kl_test_range(KAEL_I64, SHAPE(2)), 0), KAEL_ERR_NOT_IMPLEMENTED, "floating");
+  CHECK_VALUES(MADE(kael_log_softmax(kl_test_vector(KAEL_F32, VALUES(-1e30, 5)), 0)), (float)-1e30,
+               0);
+  CHECK_NULL(kael_softmax(kl_test_range(KAEL_I64, SHAPE(2)), 0), KAEL_ERR_NOT_IMPLEMENTED,
+             "floating");
   T p = kl_test_range(KAEL_F32, SHAPE(2, 3)), target = kl_test_vector(KAEL_I64, VALUES(2, 0));
   CHECK_VALUES(MADE(kael_nll_loss(p, target, KAEL_REDUCTION_NONE)), -2, -3);
   CHECK_VALUES(MADE(kael_nll_loss(p, target, KAEL_REDUCTION_SUM)), -5);
@@ -269,8 +279,8 @@ START_TEST(softmax_and_losses) {
              KAEL_ERR_INDEX, "Target 3 is out of bounds.");
   CHECK_NULL(kael_cross_entropy(p, MADE(kael_neg(target)), KAEL_REDUCTION_MEAN), KAEL_ERR_INDEX,
              "Target -2 is out of bounds.");
-  CHECK_NULL(kael_nll_loss(p, kl_test_range(KAEL_I64, SHAPE(3)), KAEL_REDUCTION_MEAN), KAEL_ERR_VALUE,
-             "match target batch_size");
+  CHECK_NULL(kael_nll_loss(p, kl_test_range(KAEL_I64, SHAPE(3)), KAEL_REDUCTION_MEAN),
+             KAEL_ERR_VALUE, "match target batch_size");
   kl_test_end();
 }
 END_TEST
@@ -280,10 +290,11 @@ START_TEST(indexing_checks_its_bounds_at_the_call) {
   T a = kl_test_range(KAEL_F32, SHAPE(3, 2));
   T rows = kl_test_vector(KAEL_I64, VALUES(2, 0, 2));
   CHECK_VALUES(MADE(kael_index_select(a, 0, rows)), 4, 5, 0, 1, 4, 5);
-  CHECK_VALUES(MADE(kael_index_select(MADE(kael_T(a)), 1, MADE(kael_to_dtype(rows, KAEL_I32)))), 4, 0,
-               4, 5, 1, 5);
-  CHECK_VALUES(MADE(kael_index_select(a, 0, MADE(kael_arange(kael_i(1), kael_i(3), kael_i(1), KAEL_I64)))),
-               2, 3, 4, 5);
+  CHECK_VALUES(MADE(kael_index_select(MADE(kael_T(a)), 1, MADE(kael_to_dtype(rows, KAEL_I32)))), 4,
+               0, 4, 5, 1, 5);
+  CHECK_VALUES(
+      MADE(kael_index_select(a, 0, MADE(kael_arange(kael_i(1), kael_i(3), kael_i(1), KAEL_I64)))),
+      2, 3, 4, 5);
   T later = MADE(kael_add_scalar(rows, kael_i(1))); /* pending in lazy mode */
   CHECK_NULL(kael_index_select(a, 0, later), KAEL_ERR_INDEX,
              "index 3 is out of bounds for dimension 0 with size 3");
@@ -297,8 +308,8 @@ START_TEST(indexing_checks_its_bounds_at_the_call) {
                                  kl_test_vector(KAEL_F32, VALUES(1, 10, 100))));
   CHECK_VALUES(sums, 10, 0, 101);
   ck_assert_uint_eq(kael_version(sums), 0);
-  CHECK_STATUS(kael_scatter_add_(a, 1, index, kl_test_vector(KAEL_F32, VALUES(0))), KAEL_ERR_RUNTIME,
-               "same number of dimensions");
+  CHECK_STATUS(kael_scatter_add_(a, 1, index, kl_test_vector(KAEL_F32, VALUES(0))),
+               KAEL_ERR_RUNTIME, "same number of dimensions");
   OK(kael_scatter_add_(a, 1, index, kl_test_range(KAEL_F32, SHAPE(3, 1))));
   CHECK_VALUES(a, 0, 1, 3, 3, 6, 5);
   kl_test_end();
@@ -315,10 +326,54 @@ START_TEST(cat_joins_and_promotes) {
   ck_assert_uint_eq(kael_version(joined), 0);
   ck_assert_int_eq(kael_dtype_of(joined), KAEL_F32);
   CHECK_VALUES(MADE(kael_cat(&a, 1, 0)), 0, 1);
-  CHECK_NULL(kael_cat((T[]){a, kl_test_range(KAEL_I32, SHAPE(3, 1))}, 2, 1), KAEL_ERR_RUNTIME,
-             "Sizes of tensors must match except in dimension 1. Expected size 2 but got size 3 for "
-             "tensor number 1 in the list.");
+  CHECK_NULL(
+      kael_cat((T[]){a, kl_test_range(KAEL_I32, SHAPE(3, 1))}, 2, 1), KAEL_ERR_RUNTIME,
+      "Sizes of tensors must match except in dimension 1. Expected size 2 but got size 3 for "
+      "tensor number 1 in the list.");
   CHECK_NULL(kael_cat(NULL, 0, 0), KAEL_ERR_VALUE, "non-empty list");
+  kl_test_end();
+}
+END_TEST
+
+/* A program that reaches most of the front end; false when a call failed. */
+static bool run_program(T a, T rows, double *out_value) {
+  T m = kael_matmul(a, kael_T(a));
+  T c = kael_cat((T[]){kael_softmax(m, 1), kael_index_select(m, 0, rows)}, 2, 0);
+  T w = kael_where(kael_gt_scalar(c, kael_i(1)), c,
+                   kael_arange(kael_i(0), kael_i(2), kael_i(1), KAEL_I32));
+  if (kael_add_(kael_select(w, 0, 0), kael_rand(2, (int64_t[]){1, 1}, KAEL_F32)) == KAEL_OK)
+    return false;
+  if (kael_add_scalar_(kael_select(w, 1, 0), kael_i(1)) != KAEL_OK) return false;
+  if (kael_masked_fill_(w, kael_eye(4, 2, KAEL_BOOL), kael_i(2)) != KAEL_OK) return false;
+  return kael_item(kael_sum(kael_pow(kael_reshape(kael_T(w), 1, (int64_t[]){8}), kael_i(3))),
+                   out_value) == KAEL_OK;
+}
+
+START_TEST(any_allocation_may_fail) {
+  kl_test_begin(_i);
+  T a = kl_test_range(KAEL_F32, SHAPE(2, 2)), rows = kl_test_vector(KAEL_I64, VALUES(1, 0));
+  OK(kael_eval((T[]){a, rows}, 2));
+  double expected, found = 0;
+  ck_assert_msg(run_program(a, rows, &expected), "%s", kael_last_error().message);
+  int n_failures = 0;
+  for (long nth = 1;; nth++) {
+    kael_clear_error();
+    if (kael_scope_begin() != KAEL_OK) continue;
+    kl_memory_fail_nth(nth);
+    bool done = run_program(a, rows, &found);
+    kl_memory_fail_nth(0);
+    if (!done) {
+      n_failures++;
+      ck_assert_msg(kael_last_error().code == KAEL_ERR_OUT_OF_MEMORY, "allocation %ld: %s", nth,
+                    kael_last_error().message);
+    }
+    OK(kael_scope_end());
+    if (done && nth > 200 && n_failures < nth - 100) break;
+    ck_assert_int_lt(nth, 100000);
+  }
+  ck_assert_int_gt(n_failures, 50);
+  ck_assert_double_eq(found, expected);
+  CHECK_VALUES(a, 0, 1, 2, 3);
   kl_test_end();
 }
 END_TEST
@@ -336,10 +391,12 @@ int main(void) {
       softmax_and_losses,
       indexing_checks_its_bounds_at_the_call,
       cat_joins_and_promotes,
+      any_allocation_may_fail,
   };
   Suite *suite = suite_create("ops");
   TCase *both = tcase_create("eager and lazy");
-  for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) tcase_add_loop_test(both, tests[i], 0, 2);
+  for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+    tcase_add_loop_test(both, tests[i], 0, 2);
   suite_add_tcase(suite, both);
   return kl_test_run(suite);
 }

@@ -7,7 +7,8 @@
 
 typedef kael_tensor *T;
 
-/* --- The named cases of the object model -------------------------------------------------------- */
+/* --- The named cases of the object model --------------------------------------------------------
+ */
 
 START_TEST(tensor_copy_shares_data) {
   kl_test_begin(_i);
@@ -40,8 +41,8 @@ START_TEST(tensor_from_impl_validates) {
   kl_test_begin(_i);
   kael_storage *s = kael_storage_create(24);
   int64_t two = 2, huge = INT64_MAX / 4;
-  CHECK_VALUES(kael_tensor_from_parts(s, SHAPE(2, 3), (int64_t[]){3, 1}, 0, KAEL_F32), 0, 0, 0, 0, 0,
-               0);
+  CHECK_VALUES(kael_tensor_from_parts(s, SHAPE(2, 3), (int64_t[]){3, 1}, 0, KAEL_F32), 0, 0, 0, 0,
+               0, 0);
   CHECK_NULL(kael_tensor_from_parts(s, SHAPE(2, 3), (int64_t[]){3, 1}, 1, KAEL_F32),
              KAEL_ERR_RUNTIME, "out of bounds for storage of size 24");
   CHECK_NULL(kael_tensor_from_parts(s, SHAPE(2, 3), (int64_t[]){4, 1}, 0, KAEL_F32),
@@ -103,9 +104,10 @@ START_TEST(autograd_version_modifying_saved_input_throws) {
   T c = kl_test_vector(KAEL_F32, VALUES(3, 4));
   T y = MADE(kael_sum(MADE(kael_mul(x, c))));
   OK(kael_add_scalar_(c, kael_i(1)));
-  CHECK_STATUS(kael_backward(y, KAEL_NONE, false, false), KAEL_ERR_RUNTIME,
-               "one of the variables needed for gradient computation has been modified by an inplace "
-               "operation");
+  CHECK_STATUS(
+      kael_backward(y, KAEL_NONE, false, false), KAEL_ERR_RUNTIME,
+      "one of the variables needed for gradient computation has been modified by an inplace "
+      "operation");
   kl_test_end();
 }
 END_TEST
@@ -163,7 +165,8 @@ START_TEST(the_worked_example) {
 }
 END_TEST
 
-/* --- Writes ------------------------------------------------------------------------------------- */
+/* --- Writes -------------------------------------------------------------------------------------
+ */
 
 START_TEST(a_reader_recorded_before_a_write_sees_the_old_value) {
   kl_test_begin(_i);
@@ -231,7 +234,8 @@ START_TEST(a_result_in_place_is_cast_to_the_dtype_of_self) {
 }
 END_TEST
 
-/* --- Memory of the caller's --------------------------------------------------------------------- */
+/* --- Memory of the caller's ---------------------------------------------------------------------
+ */
 
 static void count_call(void *ptr, void *user) {
   (void)ptr;
@@ -242,7 +246,8 @@ START_TEST(external_memory_is_used_in_place_and_given_back_once) {
   kl_test_begin(_i);
   float data[4] = {1, 2, 3, 4};
   int n_deleted = 0;
-  kael_storage *s = kael_storage_external(data, sizeof data, count_call, &n_deleted, KAEL_STORAGE_SHARED);
+  kael_storage *s =
+      kael_storage_external(data, sizeof data, count_call, &n_deleted, KAEL_STORAGE_SHARED);
   T a = kael_retain(MADE(kael_tensor_from_parts(s, SHAPE(4), (int64_t[]){1}, 0, KAEL_F32)));
   kael_storage_release(s);
   OK(kael_mul_scalar_(a, kael_i(2)));
@@ -312,8 +317,10 @@ END_TEST
 START_TEST(a_storage_can_be_seen_in_several_dtypes) {
   kl_test_begin(_i);
   T a = kl_test_vector(KAEL_F32, VALUES(1, -2));
-  T bits = MADE(kael_tensor_from_parts(kael_tensor_storage(a), SHAPE(2), (int64_t[]){1}, 0, KAEL_I32));
-  T bytes = MADE(kael_tensor_from_parts(kael_tensor_storage(a), SHAPE(8), (int64_t[]){1}, 0, KAEL_U8));
+  T bits =
+      MADE(kael_tensor_from_parts(kael_tensor_storage(a), SHAPE(2), (int64_t[]){1}, 0, KAEL_I32));
+  T bytes =
+      MADE(kael_tensor_from_parts(kael_tensor_storage(a), SHAPE(8), (int64_t[]){1}, 0, KAEL_U8));
   CHECK_VALUES(bits, 0x3f800000, -0x40000000);
   CHECK_VALUES(bytes, 0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0);
   OK(kael_fill_(MADE(kael_narrow(bytes, 0, 7, 1)), kael_i(0x40)));
@@ -338,7 +345,8 @@ START_TEST(bytes_beyond_the_last_element_survive_a_write) {
 }
 END_TEST
 
-/* --- Handles, scopes, errors -------------------------------------------------------------------- */
+/* --- Handles, scopes, errors --------------------------------------------------------------------
+ */
 
 START_TEST(a_scope_releases_what_was_not_kept) {
   kl_test_begin(_i);
@@ -389,8 +397,8 @@ START_TEST(item_wants_one_element) {
   CHECK_STATUS(kael_item(kl_test_range(KAEL_F32, SHAPE(2)), &d), KAEL_ERR_RUNTIME,
                "a Tensor with 2 elements cannot be converted to Scalar");
   float two[2];
-  CHECK_STATUS(kael_copy_to_host(kl_test_range(KAEL_F32, SHAPE(3)), two, sizeof two), KAEL_ERR_VALUE,
-               "12 bytes");
+  CHECK_STATUS(kael_copy_to_host(kl_test_range(KAEL_F32, SHAPE(3)), two, sizeof two),
+               KAEL_ERR_VALUE, "12 bytes");
   kl_test_end();
 }
 END_TEST
@@ -456,7 +464,8 @@ int main(void) {
   };
   Suite *suite = suite_create("tensor");
   TCase *both = tcase_create("eager and lazy");
-  for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) tcase_add_loop_test(both, tests[i], 0, 2);
+  for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+    tcase_add_loop_test(both, tests[i], 0, 2);
   suite_add_tcase(suite, both);
   return kl_test_run(suite);
 }

@@ -1,5 +1,5 @@
-/* Views: shapes, strides and offsets as PyTorch has them, and their errors. Every test runs in eager
- * and in lazy mode. */
+/* Views: shapes, strides and offsets as PyTorch has them, and their errors. Every test runs in
+ * eager and in lazy mode. */
 #include "tests/support/tensors.h"
 
 typedef kael_tensor *T;
@@ -72,10 +72,12 @@ START_TEST(expand_repeats_by_strides_of_zero) {
   CHECK_SHAPE(e, 2, 3, 2);
   CHECK_STRIDES(e, 0, 1, 0);
   CHECK_VALUES(e, 0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2);
-  CHECK_NULL(kael_expand(a, SHAPE(4, 1)), KAEL_ERR_RUNTIME,
-             "The expanded size of the tensor (4) must match the existing size (3) at non-singleton "
-             "dimension 0.  Target sizes: [4, 1].  Tensor sizes: [3, 1]");
-  CHECK_NULL(kael_expand(a, SHAPE(-1, 3, 1)), KAEL_ERR_RUNTIME, "leading, non-existing dimension 0");
+  CHECK_NULL(
+      kael_expand(a, SHAPE(4, 1)), KAEL_ERR_RUNTIME,
+      "The expanded size of the tensor (4) must match the existing size (3) at non-singleton "
+      "dimension 0.  Target sizes: [4, 1].  Tensor sizes: [3, 1]");
+  CHECK_NULL(kael_expand(a, SHAPE(-1, 3, 1)), KAEL_ERR_RUNTIME,
+             "leading, non-existing dimension 0");
   CHECK_NULL(kael_expand(a, SHAPE(3)), KAEL_ERR_RUNTIME, "number of sizes provided (1)");
   kl_test_end();
 }
@@ -182,29 +184,35 @@ START_TEST(results_keep_a_dense_permuted_layout) {
   CHECK_STRIDES(MADE(kael_add(p, MADE(kael_contiguous(p)))), 4, 1, 12); /* the first one decides */
   CHECK_STRIDES(MADE(kael_add(MADE(kael_contiguous(p)), p)), 8, 2, 1);
   CHECK_STRIDES(MADE(kael_to_dtype(p, KAEL_F64)), 4, 1, 12);
-  CHECK_STRIDES(MADE(kael_neg(MADE(kael_slice(MADE(kael_T(kl_test_range(KAEL_F32, SHAPE(4, 4)))), 1, 0,
-                                              4, 2)))),
+  CHECK_STRIDES(MADE(kael_neg(MADE(
+                    kael_slice(MADE(kael_T(kl_test_range(KAEL_F32, SHAPE(4, 4)))), 1, 0, 4, 2)))),
                 1, 4); /* gaps are closed, the order stays */
   CHECK_STRIDES(MADE(kael_sum_dims(p, SHAPE(0), false)), 2, 1);
   CHECK_STRIDES(MADE(kael_softmax(p, 1)), 8, 2, 1);
-  CHECK_VALUES(MADE(kael_select(MADE(kael_sub(MADE(kael_add(p, p)), p)), 0, 1)), 4, 16, 5, 17, 6, 18,
-               7, 19);
+  CHECK_VALUES(MADE(kael_select(MADE(kael_sub(MADE(kael_add(p, p)), p)), 0, 1)), 4, 16, 5, 17, 6,
+               18, 7, 19);
   kl_test_end();
 }
 END_TEST
 
 int main(void) {
   const TTest *const tests[] = {
-      view_and_reshape_follow_strides,     dims_can_be_put_in_another_order,
-      slices_follow_python,                expand_repeats_by_strides_of_zero,
-      dims_of_size_one_come_and_go,        diagonals_are_views,
-      as_strided_stays_inside_the_storage, unbind_split_and_chunk_cover_a_dim,
-      detach_shares_everything_but_history, contiguous_copies_only_what_is_not,
+      view_and_reshape_follow_strides,
+      dims_can_be_put_in_another_order,
+      slices_follow_python,
+      expand_repeats_by_strides_of_zero,
+      dims_of_size_one_come_and_go,
+      diagonals_are_views,
+      as_strided_stays_inside_the_storage,
+      unbind_split_and_chunk_cover_a_dim,
+      detach_shares_everything_but_history,
+      contiguous_copies_only_what_is_not,
       results_keep_a_dense_permuted_layout,
   };
   Suite *suite = suite_create("views");
   TCase *both = tcase_create("eager and lazy");
-  for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) tcase_add_loop_test(both, tests[i], 0, 2);
+  for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+    tcase_add_loop_test(both, tests[i], 0, 2);
   suite_add_tcase(suite, both);
   return kl_test_run(suite);
 }

@@ -61,7 +61,7 @@ static block *pop_batch(size_t class) {
 
 static void give_lists_back(void *unused) {
   (void)unused;
-  for (size_t class = 0; class < N_CLASSES; class++) {
+  for (size_t class = 0; class < N_CLASSES; class ++) {
     if (lists[class].head) push_batch(class, lists[class].head, lists[class].count);
     lists[class] = (thread_list){0};
   }

@@ -77,6 +77,7 @@ void kl_test_failed(bool failed, const char *call, kael_status code, const char 
   ck_assert_msg(failed, "%s did not fail so", call);
   ck_assert_msg(error.code == code, "%s: code %s, not %s (%s)", call, kael_status_name(error.code),
                 kael_status_name(code), error.message);
-  ck_assert_msg(strstr(error.message, text) != NULL, "%s: the message is '%s'", call, error.message);
+  ck_assert_msg(strstr(error.message, text) != NULL, "%s: the message is '%s'", call,
+                error.message);
   kael_clear_error();
 }

@@ -5,8 +5,8 @@
 #include "kael/kael.h"
 #include "tests/support/runner.h"
 
-/* Starts a test in eager (0) or lazy (1) mode, inside a scope; ends it. As a Check fixture they serve
- * loop tests: the mode is the loop's index. */
+/* Starts a test in eager (0) or lazy (1) mode, inside a scope; ends it. As a Check fixture they
+ * serve loop tests: the mode is the loop's index. */
 void kl_test_begin(int mode);
 void kl_test_end(void);
 
@@ -17,10 +17,10 @@ kael_tensor *kl_test_made(kael_tensor *tensor, const char *call);
 
 /* Shapes and values as lists: SHAPE(2, 3) is two arguments, the number and the array. */
 #define SHAPE(...)                                                                                 \
-  (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__}
+  (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 #define SCALAR_SHAPE 0, NULL
 #define VALUES(...)                                                                                \
-  (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (const double[]){__VA_ARGS__}
+  (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (const double[]) { __VA_ARGS__ }
 
 /* 0, 1, 2, ... in this shape. */
 kael_tensor *kl_test_range(kael_dtype dtype, int ndim, const int64_t *shape);
@@ -35,8 +35,8 @@ void kl_test_shape(kael_tensor *tensor, const char *what, int ndim, const int64_
 void kl_test_strides(kael_tensor *tensor, const char *what, int ndim, const int64_t *strides);
 #define CHECK_STRIDES(tensor, ...) kl_test_strides((tensor), #tensor, SHAPE(__VA_ARGS__))
 
-/* The call gave NULL (or an error status) with this code, and a message that contains `text`; then the
- * error is cleared. */
+/* The call gave NULL (or an error status) with this code, and a message that contains `text`; then
+ * the error is cleared. */
 void kl_test_failed(bool failed, const char *call, kael_status code, const char *text);
 #define CHECK_NULL(call, code, text) kl_test_failed((call) == NULL, #call, (code), (text))
 #define CHECK_STATUS(call, code, text) kl_test_failed((call) == (code), #call, (code), (text))

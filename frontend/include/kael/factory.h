@@ -1,7 +1,7 @@
-/* kael/factory.h: new tensors. All are contiguous, on the CPU, without history, and own a storage of
- * exactly their size. Each function returns an owned handle, or NULL after an error (a negative size,
- * more than KAEL_MAX_DIMS dims, a dtype that kael_dtype_is_supported denies, no memory). `shape` has
- * `ndim` sizes and may be NULL where ndim is 0. Nothing here materializes. */
+/* kael/factory.h: new tensors. All are contiguous, on the CPU, without history, and own a storage
+ * of exactly their size. Each function returns an owned handle, or NULL after an error (a negative
+ * size, more than KAEL_MAX_DIMS dims, a dtype that kael_dtype_is_supported denies, no memory).
+ * `shape` has `ndim` sizes and may be NULL where ndim is 0. Nothing here materializes. */
 #ifndef KAEL_FACTORY_H
 #define KAEL_FACTORY_H
 
@@ -14,7 +14,8 @@ extern "C" {
 KAEL_API kael_tensor *kael_zeros(int ndim, const int64_t *shape, kael_dtype dtype);
 KAEL_API kael_tensor *kael_ones(int ndim, const int64_t *shape, kael_dtype dtype);
 /* One number everywhere. KAEL_ERR_RUNTIME where the dtype cannot hold it. */
-KAEL_API kael_tensor *kael_full(int ndim, const int64_t *shape, kael_scalar value, kael_dtype dtype);
+KAEL_API kael_tensor *kael_full(int ndim, const int64_t *shape, kael_scalar value,
+                                kael_dtype dtype);
 /* start, start + step, ... up to, and without, end: ceil((end - start) / step) elements, element i
  * being start + i * step computed in the dtype. KAEL_ERR_RUNTIME for a step of 0, or one that leads
  * away from the end. */
@@ -22,8 +23,8 @@ KAEL_API kael_tensor *kael_arange(kael_scalar start, kael_scalar end, kael_scala
                                   kael_dtype dtype);
 /* n rows, m columns, ones on the diagonal. */
 KAEL_API kael_tensor *kael_eye(int64_t n, int64_t m, kael_dtype dtype);
-/* A copy of the caller's elements, row-major, of the tensor's dtype (bool: bytes 0 and 1). `data` may
- * be NULL where there are none. */
+/* A copy of the caller's elements, row-major, of the tensor's dtype (bool: bytes 0 and 1). `data`
+ * may be NULL where there are none. */
 KAEL_API kael_tensor *kael_from_data(const void *data, int ndim, const int64_t *shape,
                                      kael_dtype dtype);
 /* A 0-d tensor of one number. */

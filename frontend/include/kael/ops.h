@@ -1,14 +1,14 @@
 /* kael/ops.h: elementwise operations.
  *
- * Operands broadcast as in PyTorch, and dtypes promote as in PyTorch: tensors with dims count before
- * 0-d ones, those before numbers. A result is a new tensor, owned by the caller; it keeps a dense
- * permuted layout of the operands. NULL: an error is stored (shapes that do not broadcast, a dtype
- * that the operation does not take, no memory), or an operand was NULL.
+ * Operands broadcast as in PyTorch, and dtypes promote as in PyTorch: tensors with dims count
+ * before 0-d ones, those before numbers. A result is a new tensor, owned by the caller; it keeps a
+ * dense permuted layout of the operands. NULL: an error is stored (shapes that do not broadcast, a
+ * dtype that the operation does not take, no memory), or an operand was NULL.
  *
  * The form with an underscore writes the result into self, through whatever view it is, and counts
- * one write in the storage's version. Further errors: the broadcast shape is not self's, the result's
- * dtype cannot be cast to self's, several positions of self are one element, self is a leaf that
- * requires grad while gradient mode is on.
+ * one write in the storage's version. Further errors: the broadcast shape is not self's, the
+ * result's dtype cannot be cast to self's, several positions of self are one element, self is a
+ * leaf that requires grad while gradient mode is on.
  *
  * The forms `_scalar` and `_scalar_` take a number for the second operand. None of these functions
  * materializes, unless the mode is eager or an operand's memory is shared (kael/tensor.h).
@@ -157,8 +157,8 @@ KAEL_API kael_status kael_logical_xor_(kael_tensor *self, kael_tensor *other);
 KAEL_API kael_status kael_logical_xor_scalar_(kael_tensor *self, kael_scalar other);
 
 /* self to the power of a number. Result: the promoted dtype. KAEL_ERR_RUNTIME for an integer tensor
- * and a negative integer exponent. The exponents 0.5, 1, 2, 3, -1 and -2 are computed as sqrt, x, x*x,
- * x*x*x, 1/x and 1/(x*x), as PyTorch does. */
+ * and a negative integer exponent. The exponents 0.5, 1, 2, 3, -1 and -2 are computed as sqrt, x,
+ * x*x, x*x*x, 1/x and 1/(x*x), as PyTorch does. */
 KAEL_API kael_tensor *kael_pow(kael_tensor *self, kael_scalar exponent);
 KAEL_API kael_status kael_pow_(kael_tensor *self, kael_scalar exponent);
 
@@ -172,15 +172,16 @@ KAEL_API kael_tensor *kael_where(kael_tensor *condition, kael_tensor *self, kael
 KAEL_API kael_tensor *kael_masked_fill(kael_tensor *self, kael_tensor *mask, kael_scalar value);
 KAEL_API kael_status kael_masked_fill_(kael_tensor *self, kael_tensor *mask, kael_scalar value);
 
-/* The elements in another dtype: floats to integers saturate, NaN gives 0, anything not zero is true.
- * Where the dtype is the same already, a second reference to self. */
+/* The elements in another dtype: floats to integers saturate, NaN gives 0, anything not zero is
+ * true. Where the dtype is the same already, a second reference to self. */
 KAEL_API kael_tensor *kael_to_dtype(kael_tensor *self, kael_dtype dtype);
 
 /* Writes one number to every element. KAEL_ERR_RUNTIME where the dtype cannot hold it. */
 KAEL_API kael_status kael_fill_(kael_tensor *self, kael_scalar value);
 /* Writes zero to every element. */
 KAEL_API kael_status kael_zero_(kael_tensor *self);
-/* Writes src's elements, cast to self's dtype; src broadcasts to self's shape and may overlap it. */
+/* Writes src's elements, cast to self's dtype; src broadcasts to self's shape and may overlap it.
+ */
 KAEL_API kael_status kael_copy_(kael_tensor *self, kael_tensor *src);
 
 #ifdef __cplusplus

@@ -2,9 +2,10 @@
  *
  * The short forms fold all dims to a 0-d tensor. The forms with `n_dims` dims fold those (negative
  * ones count from the end; n_dims 0 means all), which `keepdim` leaves as dims of size 1. The order
- * of floating additions is defined by the logical shape alone (docs/numerics.md). Results are owned,
- * contiguous tensors; NULL after an error (KAEL_ERR_INDEX: a dim out of range; KAEL_ERR_RUNTIME: a dim
- * given twice, a dtype), or where self was NULL. Nothing materializes, but in eager mode.
+ * of floating additions is defined by the logical shape alone (docs/numerics.md). Results are
+ * owned, contiguous tensors; NULL after an error (KAEL_ERR_INDEX: a dim out of range;
+ * KAEL_ERR_RUNTIME: a dim given twice, a dtype), or where self was NULL. Nothing materializes, but
+ * in eager mode.
  */
 #ifndef KAEL_REDUCE_H
 #define KAEL_REDUCE_H

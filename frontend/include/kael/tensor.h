@@ -41,8 +41,8 @@ KAEL_API size_t kael_storage_nbytes(const kael_storage *storage);
 /* Tensors that refer to the storage; 0 for NULL. */
 KAEL_API int kael_storage_references(const kael_storage *storage);
 
-/* A tensor over a storage (not taken over). Validates: ranks, nothing negative, no overflow, the last
- * reachable element inside the storage. Owned; NULL after an error. */
+/* A tensor over a storage (not taken over). Validates: ranks, nothing negative, no overflow, the
+ * last reachable element inside the storage. Owned; NULL after an error. */
 KAEL_API kael_tensor *kael_tensor_from_parts(kael_storage *storage, int ndim, const int64_t *shape,
                                              const int64_t *strides, int64_t offset,
                                              kael_dtype dtype);
@@ -50,7 +50,8 @@ KAEL_API kael_tensor *kael_tensor_from_parts(kael_storage *storage, int ndim, co
  * NULL for NULL. */
 KAEL_API kael_storage *kael_tensor_storage(const kael_tensor *tensor);
 
-/* --- Looking at a tensor; NULL gives 0, false or NULL ------------------------------------------- */
+/* --- Looking at a tensor; NULL gives 0, false or NULL -------------------------------------------
+ */
 
 KAEL_API int kael_ndim(const kael_tensor *tensor);
 /* `ndim` sizes or strides: borrowed, valid while the tensor lives and is not moved. */
@@ -73,7 +74,8 @@ KAEL_API bool kael_is_same(const kael_tensor *a, const kael_tensor *b);
 /* A write through one tensor can be seen through the other. */
 KAEL_API bool kael_shares_storage(const kael_tensor *a, const kael_tensor *b);
 
-/* --- Bytes: these materialize ------------------------------------------------------------------- */
+/* --- Bytes: these materialize -------------------------------------------------------------------
+ */
 
 /* The first element. The memory is read by the tensor's strides; valid until the storage is next
  * written or dies. NULL after an error. */
@@ -81,8 +83,8 @@ KAEL_API const void *kael_data_ptr(const kael_tensor *tensor);
 /* The same to be written. The address stays for the storage's life, and the storage is SHARED from
  * now on. Writes through it do not count in the version. NULL after an error (read-only memory). */
 KAEL_API void *kael_mutable_data_ptr(kael_tensor *tensor);
-/* The only element of a tensor, as a double or an int64 (cast as by kael_to_dtype). KAEL_ERR_RUNTIME
- * where it has not exactly one. */
+/* The only element of a tensor, as a double or an int64 (cast as by kael_to_dtype).
+ * KAEL_ERR_RUNTIME where it has not exactly one. */
 KAEL_API kael_status kael_item(const kael_tensor *tensor, double *out_value);
 KAEL_API kael_status kael_item_int(const kael_tensor *tensor, int64_t *out_value);
 /* All elements, row-major, in the tensor's dtype. `nbytes` must be numel times the element size. */

@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* Another shape over the same elements in the same order; one size may be -1. An error where strides
- * cannot express it. */
+/* Another shape over the same elements in the same order; one size may be -1. An error where
+ * strides cannot express it. */
 KAEL_API kael_tensor *kael_view(kael_tensor *self, int ndim, const int64_t *shape);
 /* The same, or a contiguous copy where a view is not possible. */
 KAEL_API kael_tensor *kael_reshape(kael_tensor *self, int ndim, const int64_t *shape);
