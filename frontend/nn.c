@@ -113,22 +113,36 @@ static kl_status check_target(kael_tensor *input, kael_tensor *target, int reduc
                  (long long)(least < 0 ? least : most));
 }
 
-/* -input[i, target[i]], in the target's shape. */
+/* -input[i, target[i]], in the target's shape, as a sum along the classes of what is 0 elsewhere: a
+ * reduction joins the kernel of the softmax before it, where a gather would need the whole in
+ * memory. */
 static kl_status pick_losses(kael_tensor *input, kael_tensor *target, kael_tensor **out) {
   int64_t shape[2] = {target->ndim ? target->shape[0] : 1, 1};
-  int64_t strides[2] = {target->ndim ? target->strides[0] : 1, 1};
-  kael_tensor *index = NULL, *picked = NULL, *losses = NULL;
+  int64_t strides[2] = {target->ndim ? target->strides[0] : 0, 0};
+  int dim = input->ndim - 1;
+  kael_tensor *column = NULL, *row = NULL, *is_target = NULL, *picked = NULL, *sum = NULL;
   kl_status status;
-  KL_TRY_GOTO(status, kl_tensor_view(target, input->ndim, shape, strides, target->offset, &index),
+  KL_TRY_GOTO(status, kl_record_index(input->shape[dim], &column), done);
+  KL_TRY_GOTO(status,
+              kl_tensor_view(target, input->ndim, dim ? shape : shape + 1, strides, target->offset, &row),
               done);
-  KL_TRY_GOTO(status, kl_record_gather(input, input->ndim - 1, index, &picked), done);
-  KL_TRY_GOTO(status, kl_record_unary(KL_OP_NEG, picked, &losses), done);
-  status = kl_tensor_create(kl_storage_retain(losses->storage), (kl_dtype)losses->dtype,
-                            target->ndim, target->shape, NULL, 0, out);
+  KL_TRY_GOTO(status, kl_record_binary(KL_OP_EQ, column, row, &is_target), done);
+  kl_arg args[3] = {{.tensor = is_target}, {.tensor = input}, {.scalar = {0}}};
+  KL_TRY_GOTO(status,
+              kl_record_elem(KL_OP_SELECT, (kl_dtype)input->dtype, args, 3, KL_LAYOUT_CONTIGUOUS,
+                             &picked),
+              done);
+  KL_TRY_GOTO(status,
+              kl_record_reduce(KL_OP_REDUCE_SUM, (kl_dtype)input->dtype, picked,
+                               UINT32_C(1) << dim, false, &sum),
+              done);
+  status = kl_record_unary(KL_OP_NEG, sum, out);
 done:
-  kl_tensor_release(index);
+  kl_tensor_release(column);
+  kl_tensor_release(row);
+  kl_tensor_release(is_target);
   kl_tensor_release(picked);
-  kl_tensor_release(losses);
+  kl_tensor_release(sum);
   return status;
 }
 

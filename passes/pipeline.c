@@ -5,6 +5,7 @@
 
 #include "ir/support/text.h"
 #include "passes/lower.h"
+#include "passes/merge.h"
 
 static const struct {
   const char *name;
@@ -67,6 +68,7 @@ static kl_status make_program(kl_graph *graph, const kl_pass_options *options, k
   if (status == KL_OK) status = kl_plan_make(&fusion, program, &plan);
   for (uint32_t i = 0; i < plan.steps.count && status == KL_OK; i++)
     status = lower_step(&fusion, &plan, &plan.steps.data[i], options, program);
+  if (status == KL_OK) status = kl_merge_launches(program);
   kl_plan_finish(&plan);
   kl_fusion_finish(&fusion);
   return status;
