@@ -29,8 +29,8 @@ typedef struct kl_matmul {
 } kl_matmul;
 
 /* Computes C on the library's threads, with the provider that KAEL_MATMUL names. k = 0 gives +0.
- * KL_ERR_TYPE for another dtype, KL_ERR_OUT_OF_MEMORY when there is no room for packed operands;
- * C is then unwritten or partly written. */
+ * KL_ERR_TYPE for another dtype. Without room for packed operands it is slower, not a failure; only
+ * OpenBLAS, when it cannot be opened, makes the call fail, with C unwritten. */
 kl_status kl_matmul_run(const kl_matmul *spec, const void *a, const void *b, void *c) KL_MUST_CHECK;
 
 #endif
