@@ -72,7 +72,14 @@ static kl_status cache_add(cache *c, uint64_t hash, const void *key, uint32_t nb
   return KL_OK;
 }
 
-static void destroy_executable(void *payload) { kl_executable_destroy(payload); }
+static void destroy_compiled(void *payload) {
+  kl_compiled *compiled = payload;
+  if (!compiled) return;
+  kl_executable_destroy(compiled->executable);
+  kl_report_release(compiled->report);
+  kl_free(compiled);
+}
+
 static void release_code(void *payload) { kl_kernel_code_release(payload); }
 
 /* --- kernels ---------------------------------------------------------------------------------- */
@@ -134,7 +141,8 @@ static void dump_pass(void *user, const char *pass, const char *text) {
   kl_log_message(1, "after %s:\n%s", pass, text);
 }
 
-static kl_status make_program(const kl_extraction *extraction, kl_program *out_program) {
+static kl_status make_program(const kl_extraction *extraction, kl_program *out_program,
+                              kl_report **out_report) {
   kl_graph graph = {0};
   KL_TRY(kl_extract_graph(extraction, &graph));
   const kl_options *options = kl_options_get();
@@ -145,46 +153,64 @@ static kl_status make_program(const kl_extraction *extraction, kl_program *out_p
   passes.verify = true;
 #endif
   kl_status status = kl_passes_run(&graph, &passes, out_program);
+  if (status == KL_OK) {
+    status = kl_report_create(extraction, &graph, out_program, out_report);
+    if (status != KL_OK) kl_program_finish(out_program);
+  }
   kl_graph_finish(&graph);
   return status;
 }
 
-static kl_status build(const kl_extraction *extraction, kl_tier tier, kl_executable **out_executable) {
-  kl_program program;
-  KL_TRY(make_program(extraction, &program));
-  atomic_fetch_add(&counts.programs, 1);
-  uint32_t n = program.kernels.count, done = 0;
+/* The program is taken over, on failure too. */
+static kl_status make_executable(kl_program *program, kl_tier tier, kl_executable **out_executable) {
+  uint32_t n = program->kernels.count, done = 0;
   kl_kernel_code **made = kl_calloc(n + 1, sizeof *made);
   kl_status status = made ? KL_OK : kl_fail_memory("compile", sizeof *made * n);
   for (; done < n && status == KL_OK; done++)
-    status = code_for(&program.kernels.data[done], tier, &made[done]);
-  if (status == KL_OK) status = kl_executable_create(&program, made, out_executable);
+    status = code_for(&program->kernels.data[done], tier, &made[done]);
+  if (status == KL_OK) status = kl_executable_create(program, made, out_executable);
   if (status != KL_OK)
     for (uint32_t i = 0; i < done; i++) kl_kernel_code_release(made[i]);
   kl_free(made);
-  kl_program_finish(&program);
+  kl_program_finish(program);
+  return status;
+}
+
+static kl_status build(const kl_extraction *extraction, kl_tier tier, kl_compiled **out_compiled) {
+  kl_compiled *compiled = kl_calloc(1, sizeof *compiled);
+  if (!compiled) return kl_fail_memory("compile", sizeof *compiled);
+  kl_program program;
+  kl_status status = make_program(extraction, &program, &compiled->report);
+  if (status == KL_OK) {
+    atomic_fetch_add(&counts.programs, 1);
+    status = make_executable(&program, tier, &compiled->executable);
+  }
+  if (status == KL_OK)
+    *out_compiled = compiled;
+  else
+    destroy_compiled(compiled);
   return status;
 }
 
 kl_status kl_compiler_executable(const kl_extraction *extraction, kl_tier tier, bool *out_hit,
-                                 const kl_executable **out_executable) {
+                                 const kl_compiled **out_compiled) {
   const void *key = extraction->key.data;
   uint32_t nbytes = extraction->key.count;
   uint64_t hash = XXH3_64bits(key, nbytes);
-  kl_executable *executable = cache_find(&executables[tier], hash, key, nbytes);
-  *out_hit = executable != NULL;
-  if (executable) {
+  kl_compiled *compiled = cache_find(&executables[tier], hash, key, nbytes);
+  *out_hit = compiled != NULL;
+  if (compiled) {
     atomic_fetch_add_explicit(&counts.program_hits, 1, memory_order_relaxed);
   } else {
-    KL_TRY(build(extraction, tier, &executable));
-    if (executables[tier].count >= MOST_EXECUTABLES) cache_clear(&executables[tier], destroy_executable);
-    kl_status status = cache_add(&executables[tier], hash, key, nbytes, executable);
+    KL_TRY(build(extraction, tier, &compiled));
+    if (executables[tier].count >= MOST_EXECUTABLES) cache_clear(&executables[tier], destroy_compiled);
+    kl_status status = cache_add(&executables[tier], hash, key, nbytes, compiled);
     if (status != KL_OK) {
-      kl_executable_destroy(executable);
+      destroy_compiled(compiled);
       return status;
     }
   }
-  *out_executable = executable;
+  *out_compiled = compiled;
   return KL_OK;
 }
 
@@ -194,7 +220,7 @@ kl_compiler_stats kl_compiler_stats_get(void) {
 
 void kl_compiler_clear(void) {
   for (int tier = 0; tier < 2; tier++) {
-    cache_clear(&executables[tier], destroy_executable);
+    cache_clear(&executables[tier], destroy_compiled);
     cache_clear(&codes[tier], release_code);
   }
 }

@@ -3,6 +3,7 @@
 #define KL_FRONTEND_COMPILER_H
 
 #include "frontend/extract.h"
+#include "frontend/report.h"
 #include "runtime/executable.h"
 
 typedef struct kl_compiler_stats {
@@ -13,10 +14,16 @@ typedef struct kl_compiler_stats {
 
 typedef enum kl_tier { KL_TIER_BLOCK, KL_TIER_LLVM } kl_tier;
 
+/* A graph made ready to run. */
+typedef struct kl_compiled {
+  kl_executable *executable;
+  kl_report *report; /* what its launches are */
+} kl_compiled;
+
 /* The executable for an extraction, from the cache or built. It stays owned by the cache, and valid
  * until the next call. Callers are serialized (frontend/materialize.c). */
 kl_status kl_compiler_executable(const kl_extraction *extraction, kl_tier tier, bool *out_hit,
-                                 const kl_executable **out_executable) KL_MUST_CHECK;
+                                 const kl_compiled **out_compiled) KL_MUST_CHECK;
 kl_compiler_stats kl_compiler_stats_get(void);
 /* Empties the caches. */
 void kl_compiler_clear(void);

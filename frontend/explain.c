@@ -3,6 +3,7 @@
 
 #include "frontend/extract.h"
 #include "frontend/ops.h"
+#include "frontend/report.h"
 #include "ir/support/text.h"
 
 enum { MAX_SHOWN_NODES = 64 };
@@ -89,6 +90,15 @@ static kl_status find_facts(kl_value *value, value_facts *facts) {
   return status;
 }
 
+/* Which run a value came from is not kept: this is the last one of the process, most often its own. */
+static void add_last_run(kl_text *text) {
+  kl_report *report = kl_report_last();
+  if (!report) return;
+  kl_text_add(text, "last run: %d kernels\n", kl_report_count(report));
+  kl_report_print(report, text);
+  kl_report_release(report);
+}
+
 static kl_status explain(const kael_tensor *tensor, kl_text *text) {
   kl_value *value = kl_storage_get_value(tensor->storage);
   value_facts facts = {0};
@@ -99,6 +109,7 @@ static kl_status explain(const kael_tensor *tensor, kl_text *text) {
     status = add_graph(text, value, facts.n_pending);
   }
   kl_value_release(value);
+  if (!status && facts.state == KL_VALUE_REAL) add_last_run(text);
   return status ? status : kl_text_status(text);
 }
 

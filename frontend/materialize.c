@@ -80,10 +80,10 @@ static kl_status run_extraction(void) {
   enum { LOCAL = 32 };
   kl_tier tier = kl_jit_current() == KL_JIT_SYNC ? KL_TIER_LLVM : KL_TIER_BLOCK;
   int64_t start_ns = kl_log_enabled(1) ? now_ns() : 0;
-  const kl_executable *executable;
+  const kl_compiled *compiled;
   bool hit;
-  KL_TRY(kl_compiler_executable(&extraction, tier, &hit, &executable));
-  const kl_program *program = kl_executable_program(executable);
+  KL_TRY(kl_compiler_executable(&extraction, tier, &hit, &compiled));
+  const kl_program *program = kl_executable_program(compiled->executable);
   kl_buffer *local_leaves[LOCAL], *local_outputs[LOCAL];
   uint32_t n_leaves = extraction.leaves.count, n_outputs = program->outputs.count;
   kl_buffer **leaves = local_leaves, **outputs = local_outputs;
@@ -93,13 +93,20 @@ static kl_status run_extraction(void) {
     outputs = leaves + n_leaves;
   }
   for (uint32_t i = 0; i < n_leaves; i++) leaves[i] = extraction.leaves.data[i].buffer;
-  kl_bindings bindings = {leaves, outputs, extraction.scalars.data, extraction.offsets.data};
-  kl_status status = kl_executable_run(executable, &bindings);
+  kl_bindings bindings = {.leaves = leaves, .outputs = outputs, .scalars = extraction.scalars.data,
+                          .offsets = extraction.offsets.data};
+  /* Without memory for the times there are none. */
+  if (kl_log_enabled(2))
+    bindings.launch_ns = kl_calloc(program->launches.count + 1, sizeof *bindings.launch_ns);
+  kl_status status = kl_executable_run(compiled->executable, &bindings);
   if (status == KL_OK) {
     publish(program, outputs);
     count_run(program);
+    kl_report_set_last(compiled->report);
     if (kl_log_enabled(1)) log_run(program, tier, hit, start_ns);
+    if (bindings.launch_ns) kl_report_log(compiled->report, bindings.launch_ns);
   }
+  kl_free(bindings.launch_ns);
   if (leaves != local_leaves) kl_free(leaves);
   return status;
 }

@@ -2,6 +2,7 @@
 #include "runtime/executable.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "ir/support/memory.h"
 #include "runtime/matmul.h"
@@ -284,6 +285,16 @@ static kl_status run_launch(const run_state *run, uint32_t l) {
   return status;
 }
 
+static kl_status time_launch(const run_state *run, uint32_t l) {
+  struct timespec start, end;
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  kl_status status = run_launch(run, l);
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  run->bindings->launch_ns[l] = (int64_t)(end.tv_sec - start.tv_sec) * 1000000000 +
+                                (end.tv_nsec - start.tv_nsec);
+  return status;
+}
+
 /* Outputs that are new buffers; those computed in place share their leaf's. */
 static kl_status allocate_outputs(run_state *run, kl_buffer **buffers) {
   const kl_program *program = &run->e->program;
@@ -337,7 +348,7 @@ kl_status kl_executable_run(const kl_executable *e, const kl_bindings *bindings)
   if (status == KL_OK) status = allocate_outputs(&run, buffers);
   kl_fp_state fp = kl_fp_enter();
   for (uint32_t l = 0; l < e->program.launches.count && status == KL_OK; l++)
-    status = run_launch(&run, l);
+    status = bindings->launch_ns ? time_launch(&run, l) : run_launch(&run, l);
   kl_fp_leave(fp);
   for (uint32_t i = 0; i < n_outputs; i++) {
     if (status == KL_OK)

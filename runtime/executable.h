@@ -27,6 +27,7 @@ typedef struct kl_bindings {
   kl_buffer **outputs;       /* out: by position in program->outputs, a reference each */
   const kl_scalar *scalars;  /* run scalar slots */
   const int64_t *offsets;    /* run offset slots */
+  int64_t *launch_ns;        /* out: the time that each launch took; NULL: nobody asks */
 } kl_bindings;
 
 /* Takes over the program (left empty) and a reference to each code, codes[i] for kernel i; on
