@@ -39,10 +39,16 @@ typedef enum kael_dtype {
 
 typedef enum kael_device { KAEL_CPU = 0 } kael_device;
 
+typedef enum kael_scalar_kind {
+  KAEL_SCALAR_BOOL = 0,
+  KAEL_SCALAR_INT = 1,
+  KAEL_SCALAR_FLOAT = 2
+} kael_scalar_kind;
+
 /* A number with its kind. In promotion a number counts only by its kind, as in PyTorch: an integer
  * leaves any tensor's dtype but bool as it is; a double leaves any floating dtype as it is. */
 typedef struct kael_scalar {
-  enum { KAEL_SCALAR_BOOL = 0, KAEL_SCALAR_INT = 1, KAEL_SCALAR_FLOAT = 2 } kind;
+  kael_scalar_kind kind;
   union {
     bool b;
     int64_t i;
