@@ -48,6 +48,8 @@ kael_status kael_set_jit_default(kael_jit_mode mode) {
 
 kael_jit_mode kael_jit(void) { return (kael_jit_mode)kl_jit_current(); }
 
+kael_jit_mode kael_jit_override(void) { return (kael_jit_mode)(kl_thread.jit - 1); }
+
 void kael_manual_seed(uint64_t seed) {
   pthread_mutex_lock(&generator.mutex);
   generator.seed = (int64_t)seed;

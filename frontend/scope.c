@@ -54,18 +54,29 @@ kael_status kael_scope_end(void) {
   return KAEL_OK;
 }
 
-kael_tensor *kael_keep(kael_tensor *tensor) {
-  kl_scope *scope = kl_thread.scope;
-  if (!tensor || tensor == KAEL_NONE || !scope) return tensor;
+/* Takes one handle of the tensor out of a scope; false where the scope has none. */
+static bool take(kl_scope *scope, kael_tensor *tensor) {
   /* What is kept was made lately, most times. */
   for (uint32_t i = scope->handles.count; i > 0; i--) {
     if (scope->handles.data[i - 1] != tensor) continue;
     for (; i < scope->handles.count; i++) scope->handles.data[i - 1] = scope->handles.data[i];
     scope->handles.count--;
     atomic_fetch_sub_explicit(&tensor->scope_refs, 1, memory_order_relaxed);
-    if (scope->outer && put(scope->outer, tensor)) return NULL;
-    return tensor;
+    return true;
   }
+  return false;
+}
+
+kael_tensor *kael_keep(kael_tensor *tensor) {
+  kl_scope *scope = kl_thread.scope;
+  if (!tensor || tensor == KAEL_NONE || !scope) return tensor;
+  if (take(scope, tensor) && scope->outer && put(scope->outer, tensor)) return NULL;
+  return tensor;
+}
+
+kael_tensor *kael_own(kael_tensor *tensor) {
+  for (kl_scope *scope = kl_thread.scope; scope; scope = scope->outer)
+    if (take(scope, tensor)) break;
   return tensor;
 }
 

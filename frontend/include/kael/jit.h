@@ -23,6 +23,8 @@ KAEL_API kael_status kael_set_jit(kael_jit_mode mode);
 KAEL_API kael_status kael_set_jit_default(kael_jit_mode mode);
 /* The mode in force on the calling thread; never DEFAULT. */
 KAEL_API kael_jit_mode kael_jit(void);
+/* What kael_set_jit last set on the calling thread, to be set again later; DEFAULT at first. */
+KAEL_API kael_jit_mode kael_jit_override(void);
 
 /* Computes what the `n` tensors need, in one run. NULL entries are an error. A failure (out of
  * memory, compiler) leaves every value pending, and the call can be repeated. */

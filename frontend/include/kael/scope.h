@@ -24,6 +24,9 @@ KAEL_API kael_status kael_scope_end(void);
 /* Moves a handle out of the innermost scope, to the enclosing one, else to the caller, who then owns
  * it; returns it. A handle that the scope does not own is returned as it is. NULL stays NULL. */
 KAEL_API kael_tensor *kael_keep(kael_tensor *tensor);
+/* Moves a handle out of all open scopes to the caller, who then owns it; returns it. For bindings,
+ * whose objects may outlive the scopes around them. NULL stays NULL. */
+KAEL_API kael_tensor *kael_own(kael_tensor *tensor);
 
 #ifdef __cplusplus
 }

@@ -95,6 +95,20 @@ KAEL_API kael_status kael_copy_to_host(const kael_tensor *tensor, void *buffer, 
  * old storage. KAEL_ERR_DEVICE for a device that this build has not. */
 KAEL_API kael_status kael_move_to_(kael_tensor *self, kael_device device);
 
+/* --- For bindings -------------------------------------------------------------------------------
+ */
+
+/* A tensor has one pointer for each of these, NULL at first, in which the binding finds the object
+ * that it made for the tensor: so the same tensor is the same object every time. */
+typedef enum kael_wrapper { KAEL_WRAPPER_CXX = 0, KAEL_WRAPPER_PYTHON = 1 } kael_wrapper;
+/* Takes the pointer out of a slot and locks the slot; kael_wrapper_put stores one (the same, another
+ * or NULL) and unlocks. Other threads wait in between: a few instructions, no call that may take or
+ * wait for anything else. The library never reads, keeps or frees what the pointer leads to: an object
+ * that dies takes its pointer out first, while it still holds its reference to the tensor. Neither
+ * fails; the tensor must not be NULL or KAEL_NONE, nor the slot outside the enum. */
+KAEL_API void *kael_wrapper_take(kael_tensor *tensor, kael_wrapper slot);
+KAEL_API void kael_wrapper_put(kael_tensor *tensor, kael_wrapper slot, void *wrapper);
+
 /* The elements as text, as PyTorch prints them in essence, large tensors shortened. A string to be
  * released with kael_string_free; NULL after an error. */
 KAEL_API char *kael_to_string(const kael_tensor *tensor);
