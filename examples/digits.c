@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "digits_data.h"
+#include "examples/digits_data.h"
 
 enum { HIDDEN1 = 128, HIDDEN2 = 64, N_PARAMS = 6, BATCH = 32, EPOCHS = 30, SEED = 2 };
 

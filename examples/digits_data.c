@@ -1,5 +1,5 @@
 /* The reader of digits.csv: one image a line, 64 pixels from 0 to 16, then the digit. */
-#include "digits_data.h"
+#include "examples/digits_data.h"
 
 #include <stdio.h>
 #include <stdlib.h>
