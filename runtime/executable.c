@@ -9,7 +9,7 @@
 #include "runtime/threads.h"
 
 enum {
-  WORK_A_TASK = 1 << 15, /* instructions times elements that are worth another thread */
+  WORK_A_TASK = 1 << 17, /* instructions times elements that are worth another thread */
   COPY_A_TASK = 1 << 18  /* bytes */
 };
 
