@@ -138,7 +138,7 @@ done:
 
 static void dump_pass(void *user, const char *pass, const char *text) {
   (void)user;
-  kl_log_message(1, "after %s:\n%s", pass, text);
+  kl_log_message(0, "after %s:\n%s", pass, text); /* asked for by name, at any level */
 }
 
 static kl_status make_program(const kl_extraction *extraction, kl_program *out_program,

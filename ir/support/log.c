@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "ir/support/fork.h"
 #include "ir/support/memory.h"
 #include "ir/support/options.h"
 
@@ -13,6 +14,10 @@ enum { SHORT_MESSAGE = 1024 };
 static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
 static kl_log_fn sink_callback;
 static void *sink_user;
+
+__attribute__((constructor)) static void keep_lock(void) {
+  kl_fork_keep(KL_LOCK_LOG, &sink_lock, NULL);
+}
 
 static kl_log_fn current_sink(void **out_user) {
   pthread_mutex_lock(&sink_lock);
@@ -29,10 +34,13 @@ void kl_log_set_callback(kl_log_fn callback, void *user) {
   pthread_mutex_unlock(&sink_lock);
 }
 
+/* Who set KAEL_DEBUG or KAEL_DUMP wants to see what they give. */
+static bool to_stderr(const kl_options *options) { return options->debug_is_set || options->dump; }
+
 bool kl_log_enabled(int level) {
   const kl_options *options = kl_options_get();
   if (level > options->debug) return false;
-  if (options->debug_is_set) return true;
+  if (to_stderr(options)) return true;
   void *user;
   return current_sink(&user) != NULL;
 }
@@ -42,7 +50,7 @@ static void deliver(int level, const char *message) {
   kl_log_fn callback = current_sink(&user);
   if (callback) {
     callback(level, message, user);
-  } else if (kl_options_get()->debug_is_set) {
+  } else if (to_stderr(kl_options_get())) {
     fprintf(stderr, "kael: %s\n", message);
   }
 }

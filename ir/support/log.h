@@ -1,5 +1,5 @@
 /* Diagnostics. The library prints nothing by itself: a message goes to the callback where one is
- * set, else to stderr, and there only when KAEL_DEBUG is in the environment.
+ * set, else to stderr, and there only when KAEL_DEBUG or KAEL_DUMP is set.
  *
  * Level 0 is a warning; 1..4 are the levels of KAEL_DEBUG. Messages above it are dropped.
  */
