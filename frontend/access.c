@@ -8,11 +8,14 @@
 #include "kael/jit.h"
 #include "kael/tensor.h"
 
-int kael_ndim(const kael_tensor *tensor) { return tensor ? tensor->ndim : 0; }
+/* KAEL_NONE is no tensor to look at. */
+static bool is_tensor(const kael_tensor *tensor) { return tensor && tensor != KAEL_NONE; }
 
-const int64_t *kael_shape(const kael_tensor *tensor) { return tensor ? tensor->shape : NULL; }
+int kael_ndim(const kael_tensor *tensor) { return is_tensor(tensor) ? tensor->ndim : 0; }
 
-const int64_t *kael_strides(const kael_tensor *tensor) { return tensor ? tensor->strides : NULL; }
+const int64_t *kael_shape(const kael_tensor *tensor) { return is_tensor(tensor) ? tensor->shape : NULL; }
+
+const int64_t *kael_strides(const kael_tensor *tensor) { return is_tensor(tensor) ? tensor->strides : NULL; }
 
 static int64_t at_dim(const kael_tensor *tensor, const int64_t *array, int dim) {
   if (dim < 0) dim += tensor->ndim;
@@ -20,56 +23,58 @@ static int64_t at_dim(const kael_tensor *tensor, const int64_t *array, int dim) 
 }
 
 int64_t kael_size(const kael_tensor *tensor, int dim) {
-  return tensor ? at_dim(tensor, tensor->shape, dim) : 0;
+  return is_tensor(tensor) ? at_dim(tensor, tensor->shape, dim) : 0;
 }
 
 int64_t kael_stride(const kael_tensor *tensor, int dim) {
-  return tensor ? at_dim(tensor, tensor->strides, dim) : 0;
+  return is_tensor(tensor) ? at_dim(tensor, tensor->strides, dim) : 0;
 }
 
-int64_t kael_offset(const kael_tensor *tensor) { return tensor ? tensor->offset : 0; }
+int64_t kael_offset(const kael_tensor *tensor) { return is_tensor(tensor) ? tensor->offset : 0; }
 
-int64_t kael_numel(const kael_tensor *tensor) { return tensor ? tensor->numel : 0; }
+int64_t kael_numel(const kael_tensor *tensor) { return is_tensor(tensor) ? tensor->numel : 0; }
 
 kael_dtype kael_dtype_of(const kael_tensor *tensor) {
-  return tensor ? (kael_dtype)tensor->dtype : (kael_dtype)0;
+  return is_tensor(tensor) ? (kael_dtype)tensor->dtype : (kael_dtype)0;
 }
 
 kael_device kael_device_of(const kael_tensor *tensor) {
-  return tensor ? (kael_device)tensor->device : KAEL_CPU;
+  return is_tensor(tensor) ? (kael_device)tensor->device : KAEL_CPU;
 }
 
 bool kael_is_contiguous(const kael_tensor *tensor) {
-  return tensor && kl_tensor_is_contiguous(tensor);
+  return is_tensor(tensor) && kl_tensor_is_contiguous(tensor);
 }
 
 uint64_t kael_version(const kael_tensor *tensor) {
-  return tensor ? atomic_load_explicit(&tensor->storage->version, memory_order_relaxed) : 0;
+  return is_tensor(tensor) ? atomic_load_explicit(&tensor->storage->version, memory_order_relaxed) : 0;
 }
 
 int kael_references(const kael_tensor *tensor) {
-  return tensor ? atomic_load(&tensor->refs) - atomic_load(&tensor->held_refs) : 0;
+  return is_tensor(tensor) ? atomic_load(&tensor->refs) - atomic_load(&tensor->held_refs) : 0;
 }
 
-bool kael_is_same(const kael_tensor *a, const kael_tensor *b) { return a && a == b; }
+bool kael_is_same(const kael_tensor *a, const kael_tensor *b) { return is_tensor(a) && a == b; }
 
 bool kael_shares_storage(const kael_tensor *a, const kael_tensor *b) {
-  return a && b && a->storage == b->storage;
+  return is_tensor(a) && is_tensor(b) && a->storage == b->storage;
 }
 
 /* --- Bytes ------------------------------------------------------------------------------------ */
 
-kl_status kl_tensor_bytes(const kael_tensor *tensor, const char **out_first) {
-  void *bytes;
-  KL_TRY(kl_materialize_storage(tensor->storage, &bytes));
-  *out_first =
-      (const char *)bytes + (size_t)tensor->offset * kl_dtype_size((kl_dtype)tensor->dtype);
+kl_status kl_tensor_bytes(const kael_tensor *tensor, kl_buffer **out_held,
+                          const char **out_first) {
+  KL_TRY(kl_materialize_storage(tensor->storage, out_held));
+  *out_first = (const char *)(*out_held)->ptr +
+               (size_t)tensor->offset * kl_dtype_size((kl_dtype)tensor->dtype);
   return KL_OK;
 }
 
 const void *kael_data_ptr(const kael_tensor *tensor) {
+  kl_buffer *held;
   const char *first;
-  if (KL_MISSING(tensor) || kl_tensor_bytes(tensor, &first)) return NULL;
+  if (KL_MISSING(tensor) || kl_tensor_bytes(tensor, &held, &first)) return NULL;
+  kl_buffer_release(held); /* the storage has its own reference, until it is written */
   return first;
 }
 
@@ -86,27 +91,33 @@ void *kael_mutable_data_ptr(kael_tensor *tensor) {
          (size_t)tensor->offset * kl_dtype_size((kl_dtype)tensor->dtype);
 }
 
-static kl_status only_element(const kael_tensor *tensor, const char **out_element) {
+static kl_status only_element(const kael_tensor *tensor, const void *out_value,
+                              kl_buffer **out_held, const char **out_element) {
+  if (!out_value) return kl_fail(KL_ERR_VALUE, "item: the place for the value is NULL");
   if (tensor->numel != 1)
     return kl_fail(KL_ERR_RUNTIME,
                    "item: a Tensor with %lld elements cannot be converted to Scalar",
                    (long long)tensor->numel);
-  return kl_tensor_bytes(tensor, out_element);
+  return kl_tensor_bytes(tensor, out_held, out_element);
 }
 
 kael_status kael_item(const kael_tensor *tensor, double *out_value) {
   const char *element = NULL;
+  kl_buffer *held = NULL;
   if (KL_MISSING(tensor)) return kael_last_error().code;
-  kl_status status = only_element(tensor, &element);
+  kl_status status = only_element(tensor, out_value, &held, &element);
   if (!status) *out_value = kl_element_double(element, (kl_dtype)tensor->dtype);
+  kl_buffer_release(held);
   return (kael_status)status;
 }
 
 kael_status kael_item_int(const kael_tensor *tensor, int64_t *out_value) {
   const char *element = NULL;
+  kl_buffer *held = NULL;
   if (KL_MISSING(tensor)) return kael_last_error().code;
-  kl_status status = only_element(tensor, &element);
+  kl_status status = only_element(tensor, out_value, &held, &element);
   if (!status) *out_value = kl_element_int(element, (kl_dtype)tensor->dtype);
+  kl_buffer_release(held);
   return (kael_status)status;
 }
 
@@ -132,12 +143,14 @@ static kl_status copy_to_host(const kael_tensor *tensor, void *buffer, size_t nb
                    nbytes);
   if (nbytes == 0) return KL_OK;
   if (!buffer) return kl_fail(KL_ERR_VALUE, "copy_to_host: the buffer is NULL");
+  kl_buffer *held;
   const char *first;
-  KL_TRY(kl_tensor_bytes(tensor, &first));
+  KL_TRY(kl_tensor_bytes(tensor, &held, &first));
   if (kl_tensor_is_contiguous(tensor))
     memcpy(buffer, first, nbytes);
   else
     gather_elements(tensor, first, buffer);
+  kl_buffer_release(held);
   return KL_OK;
 }
 

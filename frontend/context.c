@@ -7,6 +7,8 @@
 #include "kael/jit.h"
 #include "kael/random.h"
 
+#include "ir/support/fork.h"
+
 _Thread_local kl_thread_state kl_thread = {.site = ""};
 
 static atomic_int default_mode = -1; /* -1: as KAEL_JIT says */
@@ -15,6 +17,10 @@ static struct {
   pthread_mutex_t mutex;
   int64_t seed, counter;
 } generator = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+__attribute__((constructor)) static void keep_lock(void) {
+  kl_fork_keep(KL_LOCK_GENERATOR, &generator.mutex, NULL);
+}
 
 kl_jit_mode kl_jit_current(void) {
   if (kl_thread.jit) return (kl_jit_mode)(kl_thread.jit - 1);

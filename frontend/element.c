@@ -80,9 +80,11 @@ static kl_status print_tensor(const kael_tensor *tensor, kl_text *text) {
   if (tensor->numel == 0) {
     kl_text_add(text, "[], size=%s", kl_shape_text(tensor->ndim, tensor->shape));
   } else {
+    kl_buffer *held;
     const char *first;
-    KL_TRY(kl_tensor_bytes(tensor, &first));
+    KL_TRY(kl_tensor_bytes(tensor, &held, &first));
     add_dim(text, tensor, first, 0, tensor->numel > SHORTEN_ABOVE);
+    kl_buffer_release(held);
   }
   if (tensor->dtype != KL_F32 && tensor->dtype != KL_I64 && tensor->dtype != KL_BOOL)
     kl_text_add(text, ", dtype=%s", kl_dtype_torch_name((kl_dtype)tensor->dtype));

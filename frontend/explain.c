@@ -2,6 +2,7 @@
 #include "kael/explain.h"
 
 #include "frontend/extract.h"
+#include "frontend/materialize.h"
 #include "frontend/ops.h"
 #include "frontend/report.h"
 #include "ir/support/text.h"
@@ -65,10 +66,12 @@ static kl_status add_graph(kl_text *text, kl_value *value, int64_t n_pending) {
   if (n_pending > MAX_SHOWN_NODES) return KL_OK;
   kl_extraction extraction = {0};
   kl_graph graph = {0};
+  KL_TRY(kl_run_lock());
   kl_graph_lock();
   kl_status status = kl_extract(&value, 1, &extraction);
   if (!status && extraction.values.count > 0) status = kl_extract_graph(&extraction, &graph);
   kl_graph_unlock();
+  kl_run_unlock();
   if (!status && graph.nodes.count > 0) status = kl_graph_print(&graph, text);
   kl_graph_finish(&graph);
   kl_extraction_finish(&extraction);
@@ -77,6 +80,7 @@ static kl_status add_graph(kl_text *text, kl_value *value, int64_t n_pending) {
 
 static kl_status find_facts(kl_value *value, value_facts *facts) {
   kl_extraction extraction = {0};
+  KL_TRY(kl_run_lock());
   kl_graph_lock();
   facts->state = value->state;
   facts->op = value->op;
@@ -86,6 +90,7 @@ static kl_status find_facts(kl_value *value, value_facts *facts) {
   if (value->state == KL_VALUE_PENDING) status = kl_extract(&value, 1, &extraction);
   facts->n_pending = extraction.values.count;
   kl_graph_unlock();
+  kl_run_unlock();
   kl_extraction_finish(&extraction);
   return status;
 }

@@ -7,20 +7,43 @@
 
 #include "frontend/compiler.h"
 #include "frontend/context.h"
+#include "ir/support/fork.h"
 #include "ir/support/log.h"
 #include "ir/support/memory.h"
 
 /* Serializes runs. Whoever needs a value that another thread is computing waits here. */
 static pthread_mutex_t run_mutex = PTHREAD_MUTEX_INITIALIZER;
 static kl_extraction extraction; /* guarded by run_mutex */
+static _Thread_local bool inside_run;
+
+static bool is_inside_run(void) { return inside_run; }
+
+__attribute__((constructor)) static void keep_lock(void) {
+  kl_fork_keep(KL_LOCK_RUN, &run_mutex, is_inside_run);
+}
+
+kl_status kl_run_lock(void) {
+  /* Only a log callback comes here with the lock taken. */
+  if (inside_run)
+    return kl_fail(KL_ERR_RUNTIME, "evaluation: a log callback cannot evaluate tensors");
+  pthread_mutex_lock(&run_mutex);
+  inside_run = true;
+  return KL_OK;
+}
+
+void kl_run_unlock(void) {
+  inside_run = false;
+  pthread_mutex_unlock(&run_mutex);
+}
 
 typedef KL_VEC(kl_buffer *) buffer_list;
 
-/* External memory must not be given back under a lock: its owner's function may call us. */
-static bool hold_external(buffer_list *held) {
+/* External memory must not be given back under a lock: its owner's function may call us. And what
+ * is computed into a pinned storage needs its memory, even if another thread lets go of it. */
+static bool hold_buffers(buffer_list *held) {
   for (uint32_t i = 0; i < extraction.leaves.count; i++) {
     const kl_run_leaf *leaf = &extraction.leaves.data[i];
-    if (!leaf->may_alias) continue;
+    if (!leaf->may_alias && !leaf->is_home) continue;
     if (!kl_vec_push(held, leaf->buffer)) return false;
     kl_buffer_retain(leaf->buffer);
   }
@@ -113,22 +136,25 @@ static kl_status run_extraction(void) {
 
 kl_status kl_materialize(kl_value *const *values, int n_values) {
   buffer_list held = {0};
-  pthread_mutex_lock(&run_mutex);
+  KL_TRY(kl_run_lock());
   kl_graph_lock();
   kl_status status = kl_extract(values, n_values, &extraction);
+  if (status == KL_OK && !hold_buffers(&held)) status = kl_fail_memory("evaluation", sizeof held);
   kl_graph_unlock();
-  if (status == KL_OK && extraction.values.count > 0) {
-    status = hold_external(&held) ? run_extraction() : kl_fail_memory("evaluation", sizeof held);
-  }
-  pthread_mutex_unlock(&run_mutex);
+  if (status == KL_OK && extraction.values.count > 0) status = run_extraction();
+  kl_run_unlock();
   release_held(&held);
   return status;
 }
 
-kl_status kl_materialize_storage(kl_storage *storage, void **out_bytes) {
+kl_status kl_materialize_storage(kl_storage *storage, kl_buffer **out_buffer) {
   kl_value *value = kl_storage_get_value(storage);
   kl_status status = kl_materialize(&value, 1);
-  if (status == KL_OK) *out_bytes = value->buffer->ptr;
+  if (status == KL_OK && out_buffer) {
+    kl_graph_lock();
+    *out_buffer = kl_buffer_retain(value->buffer);
+    kl_graph_unlock();
+  }
   kl_value_release(value);
   return status;
 }
@@ -152,8 +178,7 @@ static bool flush_is_due(void) {
 
 kl_status kl_recorded(kl_storage *written, bool reads_shared) {
   if (kl_jit_current() == KL_JIT_OFF || reads_shared || kl_storage_is_shared(written)) {
-    void *bytes;
-    return kl_materialize_storage(written, &bytes);
+    return kl_materialize_storage(written, NULL);
   }
   /* Another storage may see the same external memory: its pending readers go first, now. */
   if (written->flags & KL_STORAGE_EXTERNAL) return kl_materialize_all();
@@ -164,13 +189,16 @@ kl_status kl_recorded(kl_storage *written, bool reads_shared) {
 
 kl_status kl_materialize_for_export(kl_storage *storage) {
   KL_TRY(kl_materialize_all());
-  void *bytes;
-  KL_TRY(kl_materialize_storage(storage, &bytes));
-  kl_graph_lock();
-  if (!storage->pinned) {
-    storage->pinned = kl_buffer_retain(storage->value->buffer);
-    atomic_fetch_or(&storage->pinned->flags, KL_BUFFER_PINNED);
+  for (bool pinned = false; !pinned;) {
+    KL_TRY(kl_materialize_storage(storage, NULL));
+    kl_graph_lock();
+    /* Another thread may have written meanwhile: then there are no bytes to pin yet. */
+    if (!storage->pinned && storage->value->state == KL_VALUE_REAL) {
+      storage->pinned = kl_buffer_retain(storage->value->buffer);
+      atomic_fetch_or(&storage->pinned->flags, KL_BUFFER_PINNED);
+    }
+    pinned = storage->pinned != NULL;
+    kl_graph_unlock();
   }
-  kl_graph_unlock();
   return KL_OK;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/support/fork.h"
 #include "ir/support/log.h"
 #include "ir/support/memory.h"
 #include "ir/support/text.h"
@@ -213,6 +214,10 @@ void kl_report_log(const kl_report *report, const int64_t *launch_ns) {
 
 static pthread_mutex_t last_mutex = PTHREAD_MUTEX_INITIALIZER;
 static kl_report *last_report; /* guarded by last_mutex */
+
+__attribute__((constructor)) static void keep_lock(void) {
+  kl_fork_keep(KL_LOCK_REPORT, &last_mutex, NULL);
+}
 
 void kl_report_set_last(kl_report *report) {
   pthread_mutex_lock(&last_mutex);

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "ir/support/fork.h"
 #include "ir/support/memory.h"
 #include "ir/support/options.h"
 
@@ -45,6 +46,10 @@ static struct {
   size_t cache_max_nbytes;
 } heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+__attribute__((constructor)) static void keep_lock(void) {
+  kl_fork_keep(KL_LOCK_HEAP, &heap.lock, NULL);
+}
+
 static pthread_once_t heap_once = PTHREAD_ONCE_INIT;
 
 static void lock_heap(void) { pthread_mutex_lock(&heap.lock); }
@@ -54,8 +59,6 @@ static void start_heap(void) {
   size_t physical = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
   heap.cache_max_nbytes = physical / 4;
   heap.stats.limit_nbytes = (size_t)kl_options_get()->memory_limit;
-  /* A child forked while another thread holds the lock must not find it locked for ever. */
-  pthread_atfork(lock_heap, unlock_heap, unlock_heap);
 }
 
 static size_t round_to_lines(size_t nbytes) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/support/fork.h"
 #include "ir/support/log.h"
 #include "ir/support/memory.h"
 #include "ir/support/options.h"
@@ -23,6 +24,10 @@ static struct {
   pthread_mutex_t lock;
   _Atomic(const kl_llvm_plugin *) table; /* NULL until it is open; never closed */
 } plugin = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+__attribute__((constructor)) static void keep_lock(void) {
+  kl_fork_keep(KL_LOCK_PLUGIN, &plugin.lock, NULL);
+}
 
 /* Reasons are collected, so that the message says all that was tried. */
 typedef struct search {

@@ -13,7 +13,7 @@
 typedef struct kl_storage {
   atomic_int refs;         /* everything that keeps it alive */
   atomic_int impl_refs;    /* tensor impls among them: explain's `references` */
-  uint32_t flags;          /* KL_STORAGE_* */
+  _Atomic uint32_t flags;  /* KL_STORAGE_* */
   uint8_t device;
   _Atomic uint64_t version;
   size_t nbytes;

@@ -4,11 +4,16 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "ir/support/fork.h"
 #include "ir/support/slab.h"
 
 static pthread_mutex_t graph_mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t next_seq;
 static _Atomic int64_t pending_count, held_nbytes;
+
+__attribute__((constructor)) static void keep_lock(void) {
+  kl_fork_keep(KL_LOCK_GRAPH, &graph_mutex, NULL);
+}
 
 void kl_value_orphaned(kl_value *value) {
   if (value->state != KL_VALUE_REAL || value->orphan) return;

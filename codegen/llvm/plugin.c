@@ -139,6 +139,16 @@ static void release(kl_object *object) {
   *object = (kl_object){0};
 }
 
+/* C++ registers its destructors here, and in this library nothing is destroyed: a process may end
+ * while a thread compiles, and LLVM's global objects must live as long as that. Libraries that the
+ * plugin links dynamically have the usual function. */
+int __cxa_atexit(void (*destroy)(void *object), void *object, void *library);
+
+int __cxa_atexit(void (*destroy)(void *object), void *object, void *library) {
+  (void)destroy, (void)object, (void)library;
+  return 0;
+}
+
 __attribute__((visibility("default"))) const kl_llvm_plugin *kl_llvm_plugin_entry(void);
 
 const kl_llvm_plugin *kl_llvm_plugin_entry(void) {

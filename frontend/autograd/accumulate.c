@@ -1,6 +1,9 @@
 /* Where gradients end: in leaves, and in tensors with retain_grad. */
+#include <pthread.h>
+
 #include "frontend/autograd/engine.h"
 #include "frontend/autograd/grad.h"
+#include "ir/support/fork.h"
 
 const kl_gradient kl_gradient_accumulate = {.name = "AccumulateGrad"};
 
@@ -56,7 +59,17 @@ static kl_status forget_base(kael_tensor **grad) {
   return KL_OK;
 }
 
-kl_status kl_accumulate(kael_tensor *leaf, kael_tensor **grad) {
+/* Passes of several threads may share a leaf. */
+static pthread_mutex_t accumulate_mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local bool accumulating;
+
+static bool is_accumulating(void) { return accumulating; }
+
+__attribute__((constructor)) static void keep_lock(void) {
+  kl_fork_keep(KL_LOCK_ACCUMULATE, &accumulate_mutex, is_accumulating);
+}
+
+static kl_status accumulate(kael_tensor *leaf, kael_tensor **grad) {
   kl_autograd_meta *meta = leaf->autograd;
   kael_tensor *sum;
   if (kl_thread.grad_disabled) KL_TRY(forget_base(grad));
@@ -72,6 +85,17 @@ kl_status kl_accumulate(kael_tensor *leaf, kael_tensor **grad) {
   kl_tensor_release(meta->grad);
   meta->grad = sum;
   return KL_OK;
+}
+
+/* The owner of external memory that is given back on the way may call us again. */
+kl_status kl_accumulate(kael_tensor *leaf, kael_tensor **grad) {
+  if (accumulating) return accumulate(leaf, grad);
+  pthread_mutex_lock(&accumulate_mutex);
+  accumulating = true;
+  kl_status status = accumulate(leaf, grad);
+  accumulating = false;
+  pthread_mutex_unlock(&accumulate_mutex);
+  return status;
 }
 
 kl_status kl_retain_grads(const kl_autograd_node *node, uint32_t slot, kael_tensor *grad) {

@@ -6,10 +6,15 @@
 #include <string.h>
 
 #include "frontend/autograd/hook.h"
+#include "ir/support/fork.h"
 #include "ir/support/slab.h"
 
 /* Guards `accumulator` of every meta: a leaf refers to its node weakly. */
 static pthread_mutex_t accumulators_lock = PTHREAD_MUTEX_INITIALIZER;
+
+__attribute__((constructor)) static void keep_lock(void) {
+  kl_fork_keep(KL_LOCK_ACCUMULATORS, &accumulators_lock, NULL);
+}
 
 kl_status kl_meta_ensure(kael_tensor *tensor, kl_autograd_meta **out_meta) {
   if (!tensor->autograd) {

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "ir/support/fork.h"
 #include "ir/support/memory.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -40,6 +41,10 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static block *batches[N_CLASSES];
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+
+__attribute__((constructor)) static void keep_lock(void) {
+  kl_fork_keep(KL_LOCK_SLAB, &mutex, NULL);
+}
 
 static size_t class_of(size_t nbytes) { return nbytes ? (nbytes - 1) / STEP : 0; }
 

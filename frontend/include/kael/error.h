@@ -43,7 +43,8 @@ KAEL_API void kael_clear_error(void);
 KAEL_API const char *kael_status_name(kael_status status);
 
 /* Receives the library's diagnostics. `level` 0 is a warning, 1 to 4 those of KAEL_DEBUG. May be
- * called from any thread. */
+ * called from any thread, and in the middle of an evaluation: it must not evaluate tensors, which
+ * then is KAEL_ERR_RUNTIME, nor run a backward pass. */
 typedef void (*kael_log_callback)(int level, const char *message, void *user);
 /* Sends diagnostics to `callback`; NULL brings back the default: stderr, and only when KAEL_DEBUG is
  * set in the environment. `user` is handed on and must outlive the callback. */
