@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "bench/measure.h"
 #include "codegen/block/block.h"
 #include "ir/launch.h"
 
@@ -22,11 +23,6 @@ static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
 }
 
 static bench new_bench(const char *text, void *const *bufs, const int64_t *ints,
@@ -55,24 +51,18 @@ static double time_run(const bench *b, int64_t units) {
     b->code->run(b->code, &b->args, b->scratch, 0, 0, units);
     if (i >= 0) times[i] = now() - start;
   }
-  qsort(times, 9, sizeof *times, by_size);
-  return times[4];
-}
-
-static __attribute__((noinline)) void plain_loop(const float *a, const float *b, float *c,
-                                                 int64_t n) {
-  for (int64_t i = 0; i < n; i++) c[i] = a[i] * b[i] + 1;
+  return bench_median(times, 9);
 }
 
 static double time_plain(const float *a, const float *b, float *c, int64_t n) {
+  bench_plain_fn *plain_loop = bench_plain_loop();
   double times[9];
   for (int i = -1; i < 9; i++) {
     double start = now();
     plain_loop(a, b, c, n);
     if (i >= 0) times[i] = now() - start;
   }
-  qsort(times, 9, sizeof *times, by_size);
-  return times[4];
+  return bench_median(times, 9);
 }
 
 static __attribute__((noinline)) uint64_t read_all(const uint64_t *x, int64_t n) {
@@ -89,8 +79,7 @@ static double time_read(const void *x, int64_t nbytes) {
     sink = sink ^ read_all(x, nbytes / 8);
     if (i >= 0) times[i] = now() - start;
   }
-  qsort(times, 9, sizeof *times, by_size);
-  return times[4];
+  return bench_median(times, 9);
 }
 
 static const char chain_text[] =
@@ -117,8 +106,8 @@ static void bench_chains(float *a, float *b, float *c, int64_t n) {
   int64_t ints[] = {n, 0, 1, 0, 1, 0, 1};
   kl_scalar scalars[] = {{.f32 = 1}};
   double plain = time_plain(a, b, c, n);
-  printf("c[i] = a[i]*b[i]+1, plain C, %lld floats: %.2f ms, %.1f GB/s\n", (long long)n, plain * 1e3,
-         12e-9 * (double)n / plain);
+  printf("c[i] = a[i]*b[i]+1, plain C, %lld floats: %.2f ms, %.1f GB/s\n", (long long)n,
+         plain * 1e3, 12e-9 * (double)n / plain);
   for (int with_exp = 0; with_exp < 2; with_exp++) {
     char text[1500];
     snprintf(text, sizeof text, chain_text, with_exp ? "      v5 = exp.f32 v4\n" : "",

@@ -14,6 +14,9 @@
 #include "kael/kael.h"
 #include "runtime/threads.h"
 
+/* Without LLVM there is no tier 1, and nothing to compile. */
+static const int n_tiers = KL_WITH_LLVM ? 2 : 1;
+
 static bool any_short;
 
 /* A limit of 0 is none: the figure is printed for information. */
@@ -250,19 +253,20 @@ static void print_throughput(large_run *run, int threads, bool promised) {
   kl_threads_set(threads);
   for (int turn = -2; turn < TURNS; turn++) {
     double plain_ns[2], kael_ns[2];
-    for (int tier = 0; tier < 2; tier++) {
+    for (int tier = 0; tier < n_tiers; tier++) {
       plain_ns[tier] = time_plain(run);
       kael_ns[tier] = time_kael(run, tier == 0 ? KAEL_JIT_LAZY : KAEL_JIT_SYNC);
     }
     if (turn < 0) continue;
     plain[turn] = plain_ns[0];
-    for (int tier = 0; tier < 2; tier++) ratio[tier][turn] = 100 * plain_ns[tier] / kael_ns[tier];
+    for (int tier = 0; tier < n_tiers; tier++)
+      ratio[tier][turn] = 100 * plain_ns[tier] / kael_ns[tier];
   }
   char what[80];
   snprintf(what, sizeof what, "a[i]*b[i]+1 in plain C, 16.7 M floats, %d thread%s", threads,
            threads > 1 ? "s" : "");
   print_figure(what, bench_median(plain, TURNS) * 1e-6, 0, "ms", false);
-  for (int tier = 0; tier < 2; tier++) {
+  for (int tier = 0; tier < n_tiers; tier++) {
     snprintf(what, sizeof what, "  (a*b+1).exp() in tier %d, of plain C's speed", tier);
     print_figure(what, bench_median(ratio[tier], TURNS), promised ? 85 : 0, "%", true);
   }
@@ -292,9 +296,11 @@ int main(int n_args, char **args) {
   print_figure("one-op graph of 10 floats, result ready, lazy", time_one_op(KAEL_JIT_LAZY) * 1e-3,
                0.7, "us", false);
   print_figure("  the same, eager", time_one_op(KAEL_JIT_EAGER) * 1e-3, 0.7, "us", false);
-  print_figure("cold compile: ten elementwise ops", time_cold("chain"), 20, "ms", false);
-  print_figure("cold compile: softmax", time_cold("softmax"), 40, "ms", false);
-  print_figure("cold compile: Fibonacci-shaped, n = 40", time_cold("fibonacci"), 50, "ms", false);
+  if (n_tiers > 1) {
+    print_figure("cold compile: ten elementwise ops", time_cold("chain"), 20, "ms", false);
+    print_figure("cold compile: softmax", time_cold("softmax"), 40, "ms", false);
+    print_figure("cold compile: Fibonacci-shaped, n = 40", time_cold("fibonacci"), 50, "ms", false);
+  }
   print_throughputs();
   return any_short;
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench/measure.h"
 #include "runtime/allocator.h"
 #include "runtime/cpu_features.h"
 #include "runtime/matmul.h"
@@ -43,34 +44,20 @@ static bool open_peer(int threads) {
   return sgemm != NULL;
 }
 
-static double now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int compare_doubles(const void *x, const void *y) {
-  double a = *(const double *)x, b = *(const double *)y;
-  return (a > b) - (a < b);
-}
-
-static double median(double *values, int n) {
-  qsort(values, (size_t)n, sizeof *values, compare_doubles);
-  return values[n / 2];
-}
-
 typedef struct shape {
   int m, n, k;
   bool b_transposed; /* B is stored as n x k, as the weight of a linear layer is */
 } shape;
 
 static const shape shapes[] = {
-    {16, 64, 32, false},    {16, 64, 32, true},     {64, 64, 64, false},   {64, 10, 128, true},
-    {128, 128, 64, true},   {128, 128, 128, false}, {256, 256, 256, false},
-    {256, 256, 256, true},  {384, 384, 384, false}, {512, 512, 512, false}, {512, 512, 512, true},
-    {1024, 1024, 1024, false}, {1024, 1024, 1024, true}, {2048, 64, 512, false},
-    {64, 2048, 512, true},  {4, 1024, 1024, true},  {1, 1024, 1024, false}, {1, 1024, 1024, true},
-    {1024, 1, 1024, false}, {1, 4096, 4096, false}, {1, 4096, 4096, true},  {1, 1, 1000000, false},
+    {16, 64, 32, false},      {16, 64, 32, true},     {64, 64, 64, false},
+    {64, 10, 128, true},      {128, 128, 64, true},   {128, 128, 128, false},
+    {256, 256, 256, false},   {256, 256, 256, true},  {384, 384, 384, false},
+    {512, 512, 512, false},   {512, 512, 512, true},  {1024, 1024, 1024, false},
+    {1024, 1024, 1024, true}, {2048, 64, 512, false}, {64, 2048, 512, true},
+    {4, 1024, 1024, true},    {1, 1024, 1024, false}, {1, 1024, 1024, true},
+    {1024, 1, 1024, false},   {1, 4096, 4096, false}, {1, 4096, 4096, true},
+    {1, 1, 1000000, false},
 };
 
 static void *random_matrix(size_t n) {
@@ -79,16 +66,25 @@ static void *random_matrix(size_t n) {
   if (kl_allocator_allocate(n * kl_dtype_size(dtype), &ptr, &capacity) != KL_OK) exit(EXIT_FAILURE);
   for (size_t i = 0; i < n; i++) {
     double value = (rand() % 2001 - 1000) * 1e-3;
-    if (dtype == KL_F32) ((float *)ptr)[i] = (float)value;
-    else ((double *)ptr)[i] = value;
+    if (dtype == KL_F32)
+      ((float *)ptr)[i] = (float)value;
+    else
+      ((double *)ptr)[i] = value;
   }
   return ptr;
 }
 
 static kl_matmul spec_of(shape s) {
-  return (kl_matmul){.dtype = dtype, .m = s.m, .n = s.n, .k = s.k, .a_m = s.k, .a_k = 1,
-                     .b_k = s.b_transposed ? 1 : s.n, .b_n = s.b_transposed ? s.k : 1,
-                     .c_m = s.n, .c_n = 1};
+  return (kl_matmul){.dtype = dtype,
+                     .m = s.m,
+                     .n = s.n,
+                     .k = s.k,
+                     .a_m = s.k,
+                     .a_k = 1,
+                     .b_k = s.b_transposed ? 1 : s.n,
+                     .b_n = s.b_transposed ? s.k : 1,
+                     .c_m = s.n,
+                     .c_n = 1};
 }
 
 typedef struct operands {
@@ -116,9 +112,9 @@ static void take_turn(void (*call)(const operands *), const operands *o, int rep
                       double *times) {
   for (int i = 0; i < 3; i++) call(o);
   for (int round = 0; round < ROUNDS; round++) {
-    double start = now_ns();
+    double start = bench_now_ns();
     for (int i = 0; i < repeats; i++) call(o);
-    times[round] = (now_ns() - start) / repeats;
+    times[round] = (bench_now_ns() - start) / repeats;
   }
 }
 
@@ -138,11 +134,11 @@ static void run_shape(shape s) {
   double ours[TURNS * ROUNDS], theirs[TURNS * ROUNDS];
   for (int turn = 0; turn < TURNS; turn++)
     take_turns(&o, repeats, ours + turn * ROUNDS, theirs + turn * ROUNDS);
-  double t = median(ours, TURNS * ROUNDS);
+  double t = bench_median(ours, TURNS * ROUNDS);
   printf("%5d %5d %7d  %-3s %10.2f us %7.1f", s.m, s.n, s.k, s.b_transposed ? "B'" : "B", t * 1e-3,
          flop / t);
   if (sgemm) {
-    double peer = median(theirs, TURNS * ROUNDS);
+    double peer = bench_median(theirs, TURNS * ROUNDS);
     printf("   %10.2f us %7.1f  %5.0f %%   (best %.2f, %.2f us)", peer * 1e-3, flop / peer,
            100 * peer / t, ours[0] * 1e-3, theirs[0] * 1e-3);
   }
