@@ -81,8 +81,9 @@ static void count_references(kl_extraction *x) {
   }
 }
 
+/* Of those who read the value: whoever keeps it only to undo a write does not. */
 static uint32_t refs_of(const kl_value *value) {
-  return (uint32_t)atomic_load_explicit(&value->refs, memory_order_relaxed);
+  return (uint32_t)atomic_load_explicit(&value->refs, memory_order_relaxed) - value->undoable;
 }
 
 /* The old bytes of a pinned storage that something outside the run still reads: they move, since

@@ -109,14 +109,25 @@ static kl_status read_old(const kael_tensor *self, kl_value **out_old) {
   return kl_value_reinterpret(value, (kl_dtype)self->dtype, self->storage->nbytes, out_old);
 }
 
-/* Makes `value` (taken over) the storage's, counts the write, and runs it where it must. */
+/* Makes `value` (taken over) the storage's, counts the write, and runs it where it must. A failure
+ * leaves the storage as it was, so that the caller can write again. */
 static kl_status install(kael_tensor *self, kl_value *value, bool reads_shared) {
+  kl_storage *storage = self->storage;
   kl_graph_lock();
-  kl_value *old = kl_storage_exchange_value(self->storage, value);
+  kl_value *old = kl_storage_exchange_value(storage, value);
+  old->undoable = true;
+  kl_graph_unlock();
+  atomic_fetch_add_explicit(&storage->version, 1, memory_order_relaxed);
+  kl_status status = kl_recorded(storage, reads_shared);
+  kl_graph_lock();
+  old->undoable = false;
+  if (status && storage->value == value && value->state != KL_VALUE_REAL) {
+    kl_storage_undo_write(storage, old);
+    atomic_fetch_sub_explicit(&storage->version, 1, memory_order_relaxed);
+  }
   kl_graph_unlock();
   kl_value_release(old);
-  atomic_fetch_add_explicit(&self->storage->version, 1, memory_order_relaxed);
-  return kl_recorded(self->storage, reads_shared);
+  return status;
 }
 
 kl_status kl_record_write(kael_tensor *self, kl_op op, kl_dtype dtype, const kl_arg *args,

@@ -35,6 +35,7 @@ struct kl_executable {
   kl_arena arena;        /* the plans */
   size_t frame_nbytes;   /* the largest of any section */
   size_t scratch_nbytes; /* the largest of one worker */
+  size_t n_words;        /* the most arguments of a launch that are not on the stack */
   int64_t most_units;    /* in grains, of any phase: no more workers can be busy */
 };
 
@@ -110,8 +111,22 @@ static kl_status plan_section(kl_executable *e, const kl_kernel_code *code, uint
   return KL_OK;
 }
 
+enum { LOCAL_WORDS = 64 };
+
+_Static_assert(sizeof(void *) <= sizeof(int64_t) && sizeof(kl_scalar) == sizeof(int64_t),
+               "each argument has a word");
+
+/* Words that the arguments of a launch need beyond what launch_args holds. */
+static size_t words_of_args(const kl_launch *launch) {
+  size_t n_bufs = launch->slots.count, n_ints = launch->ints.count, n_scalars = launch->scalars.count;
+  return (n_bufs > LOCAL_WORDS ? n_bufs : 0) + (n_ints > LOCAL_WORDS ? n_ints : 0) +
+         (n_scalars > LOCAL_WORDS ? n_scalars : 0);
+}
+
 static kl_status plan_launch(kl_executable *e, uint32_t l) {
   const kl_launch *launch = &e->program.launches.data[l];
+  size_t n_words = words_of_args(launch);
+  if (n_words > e->n_words) e->n_words = n_words;
   if (launch->kind != KL_LAUNCH_KERNEL) return KL_OK;
   const kl_kernel_code *code = e->codes[launch->kernel];
   uint32_t n = code->kernel.sections.count;
@@ -164,6 +179,7 @@ typedef struct run_state {
   void **slots;        /* addresses by slot */
   kl_buffer *memory;   /* temporaries, frames, scratch */
   char *frames, *scratch;
+  int64_t *words;      /* arguments of the launch that runs, where they are many */
   int n_workers;
 } run_state;
 
@@ -181,8 +197,6 @@ static void run_phase(void *ctx, int64_t begin, int64_t end, int worker) {
                   call->phase, begin, end);
 }
 
-enum { LOCAL_WORDS = 64 };
-
 /* Pointers, ints and scalars of a launch, as its kernel numbers them. */
 typedef struct launch_args {
   void *local_bufs[LOCAL_WORDS];
@@ -193,14 +207,22 @@ typedef struct launch_args {
   kl_scalar *scalars;
 } launch_args;
 
-static bool bind_args(const run_state *run, const kl_launch *launch, launch_args *args) {
+/* Takes no memory: a run must not fail once its first launch has written something. */
+static void bind_args(const run_state *run, const kl_launch *launch, launch_args *args) {
   uint32_t n_bufs = launch->slots.count, n_ints = launch->ints.count, n_scalars = launch->scalars.count;
-  args->bufs = n_bufs > LOCAL_WORDS ? kl_malloc(sizeof(void *) * n_bufs) : args->local_bufs;
-  args->ints = launch->patches.count == 0 ? launch->ints.data
-               : n_ints > LOCAL_WORDS     ? kl_malloc(sizeof(int64_t) * n_ints)
-                                          : args->local_ints;
-  args->scalars = n_scalars > LOCAL_WORDS ? kl_malloc(sizeof(kl_scalar) * n_scalars) : args->local_scalars;
-  if (!args->bufs || !args->ints || !args->scalars) return false;
+  int64_t *words = run->words;
+  args->bufs = args->local_bufs;
+  args->ints = launch->patches.count == 0 ? launch->ints.data : args->local_ints;
+  args->scalars = args->local_scalars;
+  if (n_bufs > LOCAL_WORDS) {
+    args->bufs = (void **)(void *)words;
+    words += n_bufs;
+  }
+  if (launch->patches.count > 0 && n_ints > LOCAL_WORDS) {
+    args->ints = words;
+    words += n_ints;
+  }
+  if (n_scalars > LOCAL_WORDS) args->scalars = (kl_scalar *)(void *)words;
   for (uint32_t i = 0; i < n_bufs; i++)
     args->bufs[i] = launch->slots.data[i] == KL_NO_SLOT ? NULL : run->slots[launch->slots.data[i]];
   if (launch->patches.count > 0) memcpy(args->ints, launch->ints.data, sizeof(int64_t) * n_ints);
@@ -208,13 +230,6 @@ static bool bind_args(const run_state *run, const kl_launch *launch, launch_args
     args->ints[launch->patches.data[i].int_at] += run->bindings->offsets[launch->patches.data[i].offset_slot];
   for (uint32_t i = 0; i < n_scalars; i++)
     args->scalars[i] = run->bindings->scalars[launch->scalars.data[i]];
-  return true;
-}
-
-static void unbind_args(const kl_launch *launch, launch_args *args) {
-  if (args->bufs != args->local_bufs) kl_free(args->bufs);
-  if (args->ints != args->local_ints && args->ints != launch->ints.data) kl_free(args->ints);
-  if (args->scalars != args->local_scalars) kl_free(args->scalars);
 }
 
 static void run_kernel(const run_state *run, uint32_t l, const launch_args *bound) {
@@ -275,13 +290,11 @@ static kl_status run_launch(const run_state *run, uint32_t l) {
   }
   launch_args args;
   kl_status status = KL_OK;
-  if (!bind_args(run, launch, &args))
-    status = kl_fail_memory("run", sizeof(int64_t) * launch->ints.count);
-  else if (launch->kind == KL_LAUNCH_MATMUL)
+  bind_args(run, launch, &args);
+  if (launch->kind == KL_LAUNCH_MATMUL)
     status = run_matmul(launch, &args);
   else
     run_kernel(run, l, &args);
-  unbind_args(launch, &args);
   return status;
 }
 
@@ -315,11 +328,13 @@ static kl_status allocate_memory(run_state *run) {
   run->n_workers = (int)(e->most_units < n_threads ? (e->most_units > 0 ? e->most_units : 1) : n_threads);
   size_t temp = round_up((size_t)e->program.temp_nbytes), frames = round_up(e->frame_nbytes);
   size_t scratch = e->scratch_nbytes * (size_t)run->n_workers;
-  if (temp + frames + scratch == 0) return KL_OK;
-  KL_TRY(kl_buffer_create(temp + frames + scratch, &run->memory));
+  size_t words = round_up(sizeof(int64_t) * e->n_words);
+  if (temp + frames + words + scratch == 0) return KL_OK;
+  KL_TRY(kl_buffer_create(temp + frames + words + scratch, &run->memory));
   char *base = run->memory->ptr;
   run->frames = base + temp;
-  run->scratch = base + temp + frames;
+  run->words = (int64_t *)(void *)(base + temp + frames);
+  run->scratch = base + temp + frames + words;
   for (uint32_t i = 0; i < e->program.slots.count; i++) {
     const kl_slot *slot = &e->program.slots.data[i];
     if (slot->kind == KL_SLOT_TEMP) run->slots[i] = base + slot->temp_offset;

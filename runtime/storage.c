@@ -99,6 +99,17 @@ kl_value *kl_storage_exchange_value(kl_storage *storage, kl_value *value) {
   return old;
 }
 
+void kl_storage_undo_write(kl_storage *storage, kl_value *old) {
+  if (old->storage) return;
+  /* The run that failed may have moved the old bytes away for the sake of other readers. */
+  if (storage->pinned && old->state == KL_VALUE_REAL && old->buffer != storage->pinned) {
+    kl_buffer_release(old->buffer);
+    old->buffer = kl_buffer_retain(storage->pinned);
+  }
+  kl_value_adopted(old);
+  kl_value_release(kl_storage_exchange_value(storage, kl_value_retain(old)));
+}
+
 kl_value *kl_storage_get_value(kl_storage *storage) {
   kl_graph_lock();
   kl_value *value = kl_value_retain(storage->value);

@@ -36,6 +36,9 @@ void kl_storage_release(kl_storage *storage);
 /* Makes `value` (reference taken over) the current one and returns the old one, which the caller now
  * owns; under the recording lock. Releasing it may free external memory: after the lock. */
 kl_value *kl_storage_exchange_value(kl_storage *storage, kl_value *value);
+/* Makes `old` (a reference is taken), which a pending value has replaced, the current one again;
+ * under the recording lock. The run of that value has failed, so no byte was written. */
+void kl_storage_undo_write(kl_storage *storage, kl_value *old);
 /* The current value, retained; takes the lock. */
 kl_value *kl_storage_get_value(kl_storage *storage);
 /* The same with both under the lock: makes `value` (reference taken over) the current one; releases the old one. */

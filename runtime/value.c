@@ -21,6 +21,12 @@ void kl_value_orphaned(kl_value *value) {
   atomic_fetch_add_explicit(&held_nbytes, (int64_t)value->buffer->nbytes, memory_order_relaxed);
 }
 
+void kl_value_adopted(kl_value *value) {
+  if (!value->orphan) return;
+  value->orphan = false;
+  atomic_fetch_sub_explicit(&held_nbytes, (int64_t)value->buffer->nbytes, memory_order_relaxed);
+}
+
 int64_t kl_value_held_nbytes(void) {
   return atomic_load_explicit(&held_nbytes, memory_order_relaxed);
 }

@@ -48,6 +48,7 @@ struct kl_value {
   int64_t least, most;  /* integers: bounds of the elements, where least <= most */
   uint32_t block_nbytes; /* of the value's block */
   bool orphan;           /* counted in kl_value_held_nbytes */
+  bool undoable;         /* one reference is that of a write which may still fail; guarded by the lock */
 };
 
 /* The recording lock. It guards what storages hold as their value, `storage` of values, and the
@@ -76,6 +77,8 @@ void kl_value_become_real(kl_value *value, kl_buffer *buffer);
 /* No storage refers to this REAL value any more: its bytes count as held by pending readers, until
  * it dies. Under the recording lock. */
 void kl_value_orphaned(kl_value *value);
+/* A storage refers to it again. Under the recording lock. */
+void kl_value_adopted(kl_value *value);
 int64_t kl_value_held_nbytes(void);
 /* Counts for the automatic flush and for statistics. */
 int64_t kl_value_pending_count(void);
