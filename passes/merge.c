@@ -30,7 +30,7 @@ static int64_t extents(const kl_section *section, const kl_launch *launch, int f
   return product;
 }
 
-/* One row of few columns, folded; what it writes are outputs, which no other value shares. */
+/* One row of few columns, folded; what it writes are outputs, which no later value shares. */
 static bool is_tail(const kl_program *program, const kl_launch *launch) {
   if (launch->kind != KL_LAUNCH_KERNEL) return false;
   const kl_kernel *kernel = kernel_of(program, launch);
@@ -45,6 +45,16 @@ static bool is_tail(const kl_program *program, const kl_launch *launch) {
          program->slots.data[launch->slots.data[b]].kind != KL_SLOT_OUTPUT))
       return false;
   return true;
+}
+
+/* Whether `before` reads memory that `launch` writes: it must stay before. */
+static bool reads_old_bytes(const kl_program *program, const kl_launch *before, const kl_launch *launch) {
+  for (uint32_t b = 0; b < launch->slots.count; b++) {
+    uint32_t slot = launch->slots.data[b];
+    if (slot != KL_NO_SLOT && uses(program, launch, slot, true) && uses(program, before, slot, false))
+      return true;
+  }
+  return false;
 }
 
 /* The launch whose kernel `at` may join; -1: none. */
@@ -67,6 +77,7 @@ static int64_t find_host(const kl_program *program, uint32_t at) {
       return joins ? (int64_t)host : -1;
     }
     if (!tail) return -1; /* only a neighbour's memory is written on */
+    if (reads_old_bytes(program, before, launch)) return -1;
   }
   return -1;
 }
