@@ -83,17 +83,28 @@ static void cut_at_uneven_scalars(const kl_instr *instrs, stretch *s) {
   }
 }
 
-/* Values of the stretch that are used after it, other than those of the last iteration. */
-static uint32_t last_iteration_used_alone(const kl_instr *instrs, uint32_t end, const stretch *s) {
-  uint32_t loop_end = s->first + s->period * s->count, count = s->count;
-  for (uint32_t i = loop_end; i < end; i++) {
+/* Operand k of an instruction; what stands there in a SCALAR or a REPEAT is a number. */
+static uint32_t value_read(const kl_instr *instr, int k) {
+  return instr->op == KL_OP_SCALAR || instr->op == KL_OP_REPEAT ? KL_NO_VALUE : instr->arg[k];
+}
+
+/* The earliest iteration of the stretch of which a value is used after it; its last at the latest. */
+static uint32_t first_used_after(const kl_instr *instrs, uint32_t end, const stretch *s) {
+  uint32_t loop_end = s->first + s->period * s->count, earliest = s->count - 1;
+  for (uint32_t i = loop_end; i < end; i++)
     for (int k = 0; k < 3; k++) {
-      uint32_t arg = instrs[i].arg[k];
+      uint32_t arg = value_read(&instrs[i], k);
       if (arg == KL_NO_VALUE || arg < s->first || arg >= loop_end) continue;
-      if (arg < loop_end - s->period) return 0;
+      if ((arg - s->first) / s->period < earliest) earliest = (arg - s->first) / s->period;
     }
-  }
-  return count;
+  return earliest;
+}
+
+/* Of a loop only its last values are there afterwards: it ends with the first iteration that is used
+ * outside, and the rest may be a loop of its own. False where that does not help. */
+static bool cut_at_used_values(const kl_instr *instrs, uint32_t end, stretch *s) {
+  s->count = first_used_after(instrs, end, s) + 1;
+  return s->count >= ROLL_LEAST && first_used_after(instrs, end, s) + 1 == s->count;
 }
 
 static bool find_stretch(const kl_section_builder *b, const kl_loop *loop, stretch *out_best) {
@@ -111,8 +122,8 @@ static bool find_stretch(const kl_section_builder *b, const kl_loop *loop, stret
       run = 0;
       if (s.count < ROLL_LEAST) continue;
       cut_at_uneven_scalars(instrs, &s);
-      s.count = last_iteration_used_alone(instrs, b->section.instrs.count, &s);
-      if (s.count >= ROLL_LEAST && s.count * s.period > best.count * best.period) best = s;
+      if (!cut_at_used_values(instrs, b->section.instrs.count, &s)) continue;
+      if (s.count * s.period > best.count * best.period) best = s;
     }
   }
   *out_best = best;
@@ -145,7 +156,7 @@ static bool list_carried(const kl_section_builder *b, const stretch *s, carried_
     }
   for (uint32_t i = loop_end; i < b->section.instrs.count; i++)
     for (int k = 0; k < 3; k++) {
-      uint32_t arg = instrs[i].arg[k];
+      uint32_t arg = value_read(&instrs[i], k);
       if (arg == KL_NO_VALUE || arg < loop_end - s->period || arg >= loop_end) continue;
       if (!add_carried(list, arg - s->period * s->count)) return false;
     }
@@ -165,9 +176,9 @@ static bool put(rewriter *r, kl_instr instr) {
 }
 
 static kl_instr renumbered(const rewriter *r, kl_instr instr) {
-  if (instr.op == KL_OP_SCALAR) return instr;
   for (int k = 0; k < 3; k++)
-    if (instr.arg[k] != KL_NO_VALUE) instr.arg[k] = r->new_id[instr.arg[k]];
+    if (value_read(&instr, k) != KL_NO_VALUE) instr.arg[k] = r->new_id[instr.arg[k]];
+  if (instr.op == KL_OP_NEXT) instr.attr = r->new_id[instr.attr]; /* its CARRY */
   return instr;
 }
 
