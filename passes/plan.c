@@ -10,6 +10,8 @@
 
 #include "ir/support/memory.h"
 
+enum { NO_HOME = -2 }; /* no leaf at all; -1 is the home of a node without one */
+
 typedef struct planner {
   kl_fusion *fusion;
   kl_graph *graph;
@@ -173,9 +175,10 @@ static bool place_over_operand(planner *p, int32_t id) {
     for (int k = 0; k < reader->n_operands; k++) {
       if (!kl_operand_is_memory(fusion, member, k)) continue;
       int32_t source = reader->operands[k].node;
-      const kl_node *leaf = &p->graph->nodes.data[source];
-      if (leaf->op != KL_OP_LEAF || leaf->dtype != node->dtype || leaf->numel != node->numel) continue;
-      if (!p->graph->leaves.data[leaf->attr].reusable || !may_overwrite(p, source, id)) continue;
+      const kl_node *old = &p->graph->nodes.data[source];
+      if (old->dtype != node->dtype || old->numel != node->numel) continue;
+      if (p->plan->slot_of[source] == KL_NO_SLOT) continue; /* a later node has none yet */
+      if (!is_free(p, source, NO_HOME) || !may_overwrite(p, source, id)) continue;
       take_slot(p, id, source);
       return true;
     }
