@@ -189,6 +189,10 @@ START_TEST(scopes_of_c_do_not_own_tensors_of_cxx) {
   kael_tensor *scoped = kael_neg(kept->impl());  // The scope's; also in a Tensor for a while.
   ck_assert(Tensor::from_borrowed(scoped).use_count() == 1);
   CHECK_VALUES(Tensor::from_borrowed(scoped), -2, -2);
+  CHECK_VALUES(Tensor::from_impl(kael_retain(scoped)), -2, -2);
+  CHECK_VALUES(Tensor::from_result(kael_neg(scoped)), 2, 2);
+  CHECK_THROWS(kept->split({1, 2}), KAEL_ERR_RUNTIME, "");
+  CHECK_VALUES(kept->split(1)[1], 2);
   ck_assert_int_eq(kael_scope_end(), KAEL_OK);
   ck_assert_int_eq(kael_scope_end(), KAEL_OK);
   ck_assert_int_eq(kael_references(kept->impl()), 1);

@@ -8,7 +8,7 @@ namespace kael {
 
 /// One number everywhere. Without a dtype, that of the number: bool, int64 or float32.
 inline Tensor full(IntList shape, Scalar value, std::optional<Dtype> dtype = std::nullopt) {
-  return Tensor::from_impl(
+  return Tensor::from_result(
       kael_full(shape.count(), shape.data(), value, dtype.value_or(value.default_dtype())));
 }
 
@@ -18,7 +18,7 @@ inline Tensor arange(Scalar start, Scalar end, Scalar step = 1,
                      std::optional<Dtype> dtype = std::nullopt) {
   const bool floating =
       start.is_floating_point() || end.is_floating_point() || step.is_floating_point();
-  return Tensor::from_impl(
+  return Tensor::from_result(
       kael_arange(start, end, step, dtype.value_or(floating ? kFloat32 : kInt64)));
 }
 inline Tensor arange(Scalar end) { return arange(0, end); }
@@ -26,13 +26,13 @@ inline Tensor arange(Scalar end) { return arange(0, end); }
 /// n rows, m columns (n where left out), ones on the diagonal.
 inline Tensor eye(std::int64_t n, std::optional<std::int64_t> m = std::nullopt,
                   Dtype dtype = kFloat32) {
-  return Tensor::from_impl(kael_eye(n, m.value_or(n), dtype));
+  return Tensor::from_result(kael_eye(n, m.value_or(n), dtype));
 }
 
 /// A copy of the elements at `data`, row-major; the dtype is T's.
 template <class T>
 Tensor from_data(const T *data, IntList shape) {
-  return Tensor::from_impl(kael_from_data(data, shape.count(), shape.data(), dtype_of<T>));
+  return Tensor::from_result(kael_from_data(data, shape.count(), shape.data(), dtype_of<T>));
 }
 
 namespace detail {
@@ -55,7 +55,7 @@ Tensor tensor(const std::vector<T> &values, std::optional<Dtype> dtype = std::nu
   return detail::tensor_of(values.data(), values.size(), dtype);
 }
 inline Tensor tensor(Scalar value, std::optional<Dtype> dtype = std::nullopt) {
-  return Tensor::from_impl(kael_scalar_tensor(value, dtype.value_or(value.default_dtype())));
+  return Tensor::from_result(kael_scalar_tensor(value, dtype.value_or(value.default_dtype())));
 }
 
 /// A tensor over memory of the caller's, without a copy (kael_storage_external). `deleter` is
@@ -78,7 +78,7 @@ inline Tensor from_blob(void *data, IntList shape, Dtype dtype = kFloat32,
       kael_storage_external(data, static_cast<std::size_t>(nbytes), deleter, user, flags),
       kael_storage_release);
   if (!storage) detail::throw_last_error(KAEL_ERR_RUNTIME);
-  return Tensor::from_impl(
+  return Tensor::from_result(
       kael_tensor_from_parts(storage.get(), shape.count(), shape.data(), strides.data(), 0, dtype));
 }
 

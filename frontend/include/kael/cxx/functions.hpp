@@ -8,11 +8,11 @@
 namespace kael {
 
 inline Tensor zeros(IntList shape, Dtype dtype = kFloat32) {
-  return Tensor::from_impl(kael_zeros(shape.count(), shape.data(), dtype));
+  return Tensor::from_result(kael_zeros(shape.count(), shape.data(), dtype));
 }
 
 inline Tensor ones(IntList shape, Dtype dtype = kFloat32) {
-  return Tensor::from_impl(kael_ones(shape.count(), shape.data(), dtype));
+  return Tensor::from_result(kael_ones(shape.count(), shape.data(), dtype));
 }
 
 /// Matrix product, batched.
@@ -21,7 +21,7 @@ inline Tensor matmul(const Tensor &self, const Tensor &other) { return self.matm
 /// input weight^T + bias.
 inline Tensor linear(const Tensor &input, const Tensor &weight,
                      const std::optional<Tensor> &bias = std::nullopt) {
-  return Tensor::from_impl(kael_linear(input.impl(), weight.impl(), detail::impl_of(bias)));
+  return Tensor::from_result(kael_linear(input.impl(), weight.impl(), detail::impl_of(bias)));
 }
 
 /// exp(x - max) / sum.
@@ -32,7 +32,7 @@ inline Tensor log_softmax(const Tensor &self, std::int64_t dim) { return self.lo
 
 /// The tensors one after the other.
 inline Tensor cat(const TensorList &tensors, std::int64_t dim = 0) {
-  return Tensor::from_impl(kael_cat(tensors.data(), tensors.count(), dim));
+  return Tensor::from_result(kael_cat(tensors.data(), tensors.count(), dim));
 }
 
 /// Slices in the order of index.
@@ -54,13 +54,13 @@ inline Tensor scatter_add(const Tensor &self, std::int64_t dim, const Tensor &in
 /// Minus the log probability of the target.
 inline Tensor nll_loss(const Tensor &input, const Tensor &target,
                        kael_reduction reduction = KAEL_REDUCTION_MEAN) {
-  return Tensor::from_impl(kael_nll_loss(input.impl(), target.impl(), reduction));
+  return Tensor::from_result(kael_nll_loss(input.impl(), target.impl(), reduction));
 }
 
 /// nll_loss of log_softmax.
 inline Tensor cross_entropy(const Tensor &input, const Tensor &target,
                             kael_reduction reduction = KAEL_REDUCTION_MEAN) {
-  return Tensor::from_impl(kael_cross_entropy(input.impl(), target.impl(), reduction));
+  return Tensor::from_result(kael_cross_entropy(input.impl(), target.impl(), reduction));
 }
 
 /// The elements with the sign turned.
@@ -176,11 +176,11 @@ inline Tensor masked_fill(const Tensor &self, const Tensor &mask, Scalar value) 
 inline void manual_seed(std::uint64_t seed) { kael_manual_seed(seed); }
 
 inline Tensor rand(IntList shape, Dtype dtype = kFloat32) {
-  return Tensor::from_impl(kael_rand(shape.count(), shape.data(), dtype));
+  return Tensor::from_result(kael_rand(shape.count(), shape.data(), dtype));
 }
 
 inline Tensor randn(IntList shape, Dtype dtype = kFloat32) {
-  return Tensor::from_impl(kael_randn(shape.count(), shape.data(), dtype));
+  return Tensor::from_result(kael_randn(shape.count(), shape.data(), dtype));
 }
 
 /// Sum; integers in i64.

@@ -34,16 +34,18 @@ kael_tensor *impl_of(const std::optional<Tensor> &tensor);
 
 class Tensor {
  public:
-  /// Takes over one reference of the C API. Throws kael::Error for NULL (the stored error, if there
-  /// is one) and KAEL_NONE.
+  /// Takes over one reference of the C API, which the caller owns. Throws kael::Error for NULL (the
+  /// stored error, if there is one) and KAEL_NONE; the reference is given up then too.
   static Tensor from_impl(kael_tensor *owned) {
     if (!owned) detail::throw_last_error(KAEL_ERR_VALUE);
     if (owned == KAEL_NONE) throw Error(KAEL_ERR_VALUE, "from_impl: KAEL_NONE is not a tensor");
-    detail::ImplPtr impl(kael_own(owned));
+    detail::ImplPtr impl(owned);
     if (!kael_tensor_storage(owned) || kael_ndim(owned) < 0 || kael_ndim(owned) > KAEL_MAX_DIMS)
       throw Error(KAEL_ERR_INTERNAL, "from_impl: the tensor has no storage or no valid shape");
     return Tensor(detail::Owner::of(std::move(impl)));
   }
+  /// The same for what a C function just handed out, which a scope of C that is open owns.
+  static Tensor from_result(kael_tensor *result) { return from_impl(kael_own(result)); }
   /// The same for a reference that stays the caller's.
   static Tensor from_borrowed(kael_tensor *impl) { return from_impl(kael_retain(impl)); }
   /// The impl, for the C API: borrowed from this handle.
@@ -154,7 +156,7 @@ class Tensor {
   /// The gradient that backward left, the same tensor every time.
   std::optional<Tensor> grad() const {
     kael_tensor *grad = kael_grad(impl());
-    return grad ? std::optional<Tensor>(from_impl(grad)) : std::nullopt;
+    return grad ? std::optional<Tensor>(from_result(grad)) : std::nullopt;
   }
   const Tensor &set_grad(const std::optional<Tensor> &grad) const {
     return done(kael_set_grad(impl(), detail::impl_of(grad)));
@@ -276,13 +278,13 @@ class OutTensors {
   OutTensors(OutTensors &&) noexcept = default;
   OutTensors &operator=(OutTensors &&) = delete;
   ~OutTensors() {
-    for (kael_tensor *impl : impls_) kael_release(impl);
+    for (kael_tensor *impl : impls_) kael_release(kael_own(impl));
   }
 
   kael_tensor **data() noexcept { return impls_.data(); }
   kael_tensor **at(std::size_t i) noexcept { return &impls_[i]; }
   bool has(std::size_t i) const noexcept { return impls_[i] != nullptr; }
-  Tensor take(std::size_t i) { return Tensor::from_impl(std::exchange(impls_[i], nullptr)); }
+  Tensor take(std::size_t i) { return Tensor::from_result(std::exchange(impls_[i], nullptr)); }
   std::vector<Tensor> take_all(std::size_t n_tensors) {
     std::vector<Tensor> tensors;
     tensors.reserve(n_tensors);
