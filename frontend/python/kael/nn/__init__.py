@@ -1,0 +1,4 @@
+"""What neural networks are made of."""
+from . import functional
+
+__all__ = ['functional']
