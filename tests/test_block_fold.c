@@ -26,7 +26,7 @@ static const char chunks_apart[] = "    phase cols 0..1\n    phase combine 1..2\
 static const int64_t shapes[][2] = {{1, 1},    {1, 10},   {7, 10},   {300, 3},  {5, 0},
                                     {3, 31},   {2, 1000}, {2, 1024}, {3, 1025}, {2, 3000},
                                     {1, 7168}, {300, 40}, {600, 70}, {3, 2048},
-                                    {130, 2100}, {200, 32}};
+                                    {130, 2100}, {200, 32}, {2, 40000}};
 
 static void check_sum(int64_t rows, int64_t cols, bool transposed, const char *vector,
                       const char *phases) {
@@ -49,6 +49,53 @@ START_TEST(sums_follow_the_defined_order_in_every_layout_axis_and_phase) {
       check_sum(shapes[s][0], shapes[s][1], transposed, "cols", "    phase rows\n");
       check_sum(shapes[s][0], shapes[s][1], transposed, "rows", "    phase rows\n");
       check_sum(shapes[s][0], shapes[s][1], transposed, "cols", chunks_apart);
+    }
+  }
+}
+END_TEST
+
+/* Two operands, one of them a column of rows or a row of columns, in a loop that only folds. */
+static void check_broadcast(int64_t rows, int64_t cols, bool by_rows, const char *vector,
+                            const char *phases) {
+  static const char text[] =
+      "kernel ints=20 scalars=0 {\n"
+      "  buf b0 f32 read noalias\n"
+      "  buf b1 f32 read noalias\n"
+      "  buf b2 f32 write noalias\n"
+      "  section rows=1 dims=2 extents=i0 vector=%s {\n"
+      "    cols {\n"
+      "      v0 = load.f32 b0 [i2; any, any]\n"
+      "      v1 = load.f32 b1 [i5; any, any]\n"
+      "      v2 = reduce_sum.f32 v1\n"
+      "      v3 = reduce_sum.f32 v0\n"
+      "    }\n"
+      "    row {\n"
+      "      v4 = sub.f32 v3, v2\n"
+      "      store.f32 b2 [i8; any, zero], v4\n"
+      "    }\n"
+      "%s"
+      "  }\n"
+      "}\n";
+  char filled[1500];
+  snprintf(filled, sizeof filled, text, vector, phases);
+  float *x = random_f32(rows * cols, 20), *y = random_f32(by_rows ? rows : cols, 21);
+  float *out = new_f32(rows), *want = new_f32(rows);
+  launch l = {.text = filled,
+              .bufs = {x, y, out},
+              .ints = {rows, cols, 0, cols, 1, 0, by_rows, !by_rows, 0, 1, 0}};
+  for (int64_t r = 0; r < rows; r++)
+    want[r] = sum_ordered(x + r * cols, cols, 1) -
+              sum_ordered(by_rows ? y + r : y, cols, !by_rows);
+  check_f32(&l, out, want, rows);
+  free(x), free(y), free(out), free(want);
+}
+
+START_TEST(broadcast_operands_are_folded_like_others) {
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+    for (int by_rows = 0; by_rows < 2; by_rows++) {
+      check_broadcast(shapes[s][0], shapes[s][1], by_rows, "cols", "    phase rows\n");
+      check_broadcast(shapes[s][0], shapes[s][1], by_rows, "rows", "    phase rows\n");
+      check_broadcast(shapes[s][0], shapes[s][1], by_rows, "cols", chunks_apart);
     }
   }
 }
@@ -319,6 +366,7 @@ int main(void) {
   Suite *suite = suite_create("block_fold");
   TCase *tc = tcase_create("block_fold");
   tcase_add_test(tc, sums_follow_the_defined_order_in_every_layout_axis_and_phase);
+  tcase_add_test(tc, broadcast_operands_are_folded_like_others);
   tcase_add_test(tc, argmax_is_the_first_of_ties_and_nan_wins);
   tcase_add_test(tc, max_and_min_let_nan_win_and_order_the_zeros);
   tcase_add_test(tc, integer_folds_wrap_and_bools_have_any_and_all);

@@ -20,7 +20,12 @@ enum {
   KL_BLOCK_VECTOR_NBYTES = 4096, /* most of a vector of rows that a reduction folds */
   /* With row vectors, from this many rows on a column is a tile of its own, loaded in place. */
   KL_BLOCK_DIRECT_ROWS = 128,
-  KL_BLOCK_LANE_LEVELS = 6 /* of the tree over 32 lanes */
+  KL_BLOCK_LANE_LEVELS = 6, /* of the tree over 32 lanes */
+  /* Elementwise steps that follow each other take turns over this many elements: few enough that
+   * the processor still computes one strip while it waits for the memory of the next. */
+  KL_BLOCK_STRIP = 256,
+  KL_BLOCK_CALLS = 16, /* of elementwise functions that take turns */
+  KL_BLOCK_CHUNKS = 32 /* of a row, folded in place by one step */
 };
 
 typedef enum kl_block_step_kind {
@@ -47,12 +52,13 @@ typedef struct kl_block_step {
   uint8_t esize;   /* its bytes */
   uint8_t mask;    /* ELEM: a bit for each operand */
   uint8_t depth;   /* REPEAT, END, SCALAR: nesting */
+  uint8_t arg_esize[3]; /* ELEM: bytes of an element of each operand */
   bool copies;     /* LOAD: never in place, because a store may come before the last use */
   uint32_t dst;    /* slot */
   uint32_t arg[3]; /* slots; the slot of absent operands exists and is not read */
   uint32_t attr;   /* SCALAR, INT, REPEAT: slot of the arguments; FRAME, REDUCE: number */
   uint32_t extra;  /* SCALAR: step; REPEAT: its END; END: its REPEAT */
-  uint32_t view;   /* LOAD, STORE, STORE_ADD, INDEX */
+  uint32_t view;   /* LOAD, STORE, STORE_ADD, INDEX; REDUCE in a bare stage: its operand's LOAD */
   uint32_t into;   /* ELEM: view of the STORE whose place the result may be written to at once */
   uint32_t block;  /* place in scratch of the result, in units of 64 bytes */
   kl_block_elem_fn *fn;
@@ -80,6 +86,7 @@ typedef struct kl_block_reduce {
 typedef struct kl_block_stage {
   uint8_t kind; /* kl_loop_kind */
   bool one_by_one; /* SEQ: an iteration may load what the one before stored */
+  bool bare;       /* does nothing but fold what it loads, no argmax or argmin among it */
   uint32_t first, end;               /* steps */
   uint32_t first_reduce, end_reduce; /* reductions whose folding this stage does */
 } kl_block_stage;

@@ -147,8 +147,15 @@ static void fold_columns(kl_block_run_state *run, const kl_block_reduce *reduce,
   push_partial(reduce, state, stack_of(run, reduce), state->data);
 }
 
+void kl_block_fold_lane(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x,
+                        int64_t pitch, int64_t n) {
+  char *lane = state_of(run, reduce)->data;
+  kl_block_fill(lane, &reduce->start, reduce->esize, run->rows);
+  reduce->fold.columns(lane, x, pitch, n, run->rows);
+}
+
 /* A column of the lane at hand. */
-static void fold_lane(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x) {
+static void fold_lane_column(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x) {
   char *lane = state_of(run, reduce)->data;
   if (run->col % KL_CHUNK < KL_LANES)
     reduce->fold.merge(lane, &reduce->start, x, lane, run->rows, 1);
@@ -226,6 +233,17 @@ static void fold_arg_rows(kl_block_run_state *run, const kl_block_reduce *reduce
   }
 }
 
+/* The chunks of a tile of one row, one behind the other; returns how many. */
+static int64_t fold_chunks(const kl_block_run_state *run, const kl_block_reduce *reduce,
+                           const char *x, void *out) {
+  int64_t whole = run->cols / KL_CHUNK, rest = run->cols % KL_CHUNK;
+  if (whole > 0) reduce->fold.chunk(x, whole, KL_CHUNK, out);
+  if (rest == 0) return whole;
+  reduce->fold.chunk(x + whole * KL_CHUNK * reduce->esize, 1, rest,
+                     (char *)out + whole * reduce->esize);
+  return whole + 1;
+}
+
 /* Several rows make one tile with all of their columns; one row is folded chunk by chunk. */
 static void fold_rows(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x) {
   fold_state *state = state_of(run, reduce);
@@ -238,9 +256,10 @@ static void fold_rows(kl_block_run_state *run, const kl_block_reduce *reduce, co
     reduce->fold.chunk(x, run->rows, run->cols, kl_block_at(run, reduce->block));
     return;
   }
-  kl_scalar partial;
-  reduce->fold.chunk(x, 1, run->cols, &partial);
-  push_partial(reduce, state, stack_of(run, reduce), &partial);
+  kl_scalar partials[KL_BLOCK_CHUNKS];
+  int64_t n = fold_chunks(run, reduce, x, partials);
+  for (int64_t i = 0; i < n; i++)
+    push_partial(reduce, state, stack_of(run, reduce), (char *)partials + i * reduce->esize);
 }
 
 void kl_block_fold_tile(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x) {
@@ -252,7 +271,7 @@ void kl_block_fold_tile(kl_block_run_state *run, const kl_block_reduce *reduce, 
     fold_arg_rows(run, reduce, x, state_of(run, reduce)->data,
                   (int64_t *)kl_block_at(run, reduce->block));
   else if (run->by_lanes)
-    fold_lane(run, reduce, x);
+    fold_lane_column(run, reduce, x);
   else if (run->row_vectors)
     fold_columns(run, reduce, x);
   else
@@ -283,13 +302,19 @@ static kl_scalar *partial_at(const kl_block_run_state *run, const kl_block_reduc
 }
 
 void kl_block_fold_partial(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x) {
-  kl_scalar *partial = partial_at(run, reduce, run->col / KL_CHUNK);
-  partial[0].bits = 0;
-  partial[1].i64 = -1;
-  if (reduce->arg)
+  kl_scalar *partial = partial_at(run, reduce, run->col / KL_CHUNK), chunks[KL_BLOCK_CHUNKS];
+  if (reduce->arg) {
+    partial[0].bits = 0;
+    partial[1].i64 = -1;
     fold_arg_rows(run, reduce, x, (char *)&partial[0], &partial[1].i64);
-  else
-    reduce->fold.chunk(x, 1, run->cols, &partial[0]);
+    return;
+  }
+  int64_t n = fold_chunks(run, reduce, x, chunks);
+  for (int64_t i = 0; i < n; i++, partial += 2) {
+    partial[0].bits = 0;
+    partial[1].i64 = -1;
+    memcpy(partial, (char *)chunks + i * reduce->esize, reduce->esize);
+  }
 }
 
 void kl_block_fold_combine(kl_block_run_state *run, const kl_block_reduce *reduce) {

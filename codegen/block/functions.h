@@ -18,6 +18,11 @@ typedef void kl_block_elem_fn(void *out, const void *a, const void *b, const voi
 /* out[r] = x[r][0..cols) folded in the defined order; cols <= KL_CHUNK: one chunk a row. */
 typedef void kl_block_chunk_fn(const void *x, int64_t rows, int64_t cols, void *out);
 
+/* lane[r] = op(lane[r], x[k][r]) for r < rows, for each of the columns k < cols in turn; they lie
+ * `pitch` bytes apart. */
+typedef void kl_block_columns_fn(void *lane, const void *x, int64_t pitch, int64_t cols,
+                                 int64_t rows);
+
 /* Takes one more column of n rows into a running argmax or argmin: where x[i] beats best[i] (or
  * position[i] is -1, nothing seen yet), best[i] = x[i] and position[i] = at. */
 typedef void kl_block_better_fn(const void *x, int64_t n, int64_t at, void *best, int64_t *position);
@@ -28,6 +33,7 @@ typedef int64_t kl_block_find_fn(const void *x, int64_t n, const void *value);
 typedef struct kl_block_fold {
   kl_block_chunk_fn *chunk; /* arg reductions: the extreme value itself */
   kl_block_elem_fn *merge;  /* combines two partial results (not for arg reductions) */
+  kl_block_columns_fn *columns; /* (not for arg reductions) */
   kl_block_better_fn *better; /* arg reductions only */
   kl_block_find_fn *find;     /* arg reductions only */
 } kl_block_fold;

@@ -166,7 +166,10 @@ static kl_status build_elem(builder *b, uint32_t id, const kl_instr *instr) {
     return kl_fail(KL_ERR_INTERNAL, "tier 0 has no %s for %s", kl_op_table[instr->op].text,
                    kl_dtype_name(of));
   step.mask = (uint8_t)((1u << arity) - 1);
-  for (int a = 0; a < arity; a++) KL_TRY(use_value(b, instr->arg[a], &step.arg[a]));
+  for (int a = 0; a < 3 && a < arity; a++) {
+    step.arg_esize[a] = (uint8_t)kl_dtype_size(b->section->instrs.data[instr->arg[a]].dtype);
+    KL_TRY(use_value(b, instr->arg[a], &step.arg[a]));
+  }
   for (int a = arity; a < 3; a++) step.arg[a] = step.arg[0];
   step.dst = b->slot_of[id];
   return push_step(b, step);
@@ -389,6 +392,21 @@ static bool is_one_by_one(const builder *b, const kl_loop *loop) {
   return false;
 }
 
+/* Whether a stage is bare; then its REDUCE steps learn where their operands come from. */
+static bool is_bare(const builder *b, const kl_block_stage *stage) {
+  kl_block_step *steps = b->program->steps.data;
+  if (stage->kind != KL_LOOP_COL || stage->first_reduce == stage->end_reduce) return false;
+  for (uint32_t i = stage->first; i < stage->end; i++) {
+    bool folds = steps[i].kind == KL_STEP_REDUCE && !b->program->reduces.data[steps[i].attr].arg;
+    bool loads = steps[i].kind == KL_STEP_LOAD && steps[i].arg[0] == KL_BLOCK_NONE;
+    if (!folds && !loads) return false;
+    for (uint32_t j = stage->first; folds && j < i; j++)
+      if (steps[j].dst == steps[i].arg[0]) steps[i].view = steps[j].view;
+    if (steps[i].view == KL_BLOCK_NONE) return false;
+  }
+  return true;
+}
+
 static kl_status build_loop(builder *b) {
   const kl_loop *loop = &b->section->loops.data[b->loop];
   bool here = b->loop >= b->phase.first_loop && b->loop < b->phase.end_loop;
@@ -409,6 +427,7 @@ static kl_status build_loop(builder *b) {
     stage.end_reduce = b->program->reduces.count;
   }
   stage.end = b->program->steps.count;
+  stage.bare = is_bare(b, &stage);
   if (stage.one_by_one && stage.first_reduce < stage.end_reduce)
     return kl_fail(KL_ERR_NOT_IMPLEMENTED, "a reduction in a loop that loads what it stored");
   if (stage.first == stage.end && stage.first_reduce == stage.end_reduce) return KL_OK;

@@ -15,6 +15,8 @@
                      x[160 + l]), x[192 + l]), x[224 + l]);                                        \
   }
 
+#define FOLD_4(f, v, i) f(f(f(f(v, x0[i]), x1[i]), x2[i]), x3[i])
+
 /* Lanes start at `start`; combined by halves. A row of 32 columns and more of them are looped over
  * 8 rows of lanes at once, then one by one, then what is left, filled up with `start`: that changes
  * nothing, as a lane that began at +0 is never -0. */
@@ -56,6 +58,21 @@
       KL_BLOCK_FOR(i, n) out[i] = KL_MATH_FUNCTION(merge, dt)(a0, b[i]);                           \
     else                                                                                           \
       KL_BLOCK_FOR(i, n) out[i] = KL_MATH_FUNCTION(merge, dt)(a[i], b[i]);                         \
+  }                                                                                                \
+  static void NAME(columns_##name, dt)(void *lane_, const void *x_, int64_t pitch, int64_t cols,   \
+                                       int64_t rows) {                                             \
+    typedef KL_MATH_CTYPE(dt) T;                                                                   \
+    T *lane = lane_;                                                                               \
+    const char *x = x_;                                                                            \
+    for (; cols >= 4; cols -= 4, x += 4 * pitch) {                                                 \
+      const T *x0 = (const T *)x, *x1 = (const T *)(x + pitch);                                    \
+      const T *x2 = (const T *)(x + 2 * pitch), *x3 = (const T *)(x + 3 * pitch);                  \
+      KL_BLOCK_FOR(i, rows) lane[i] = FOLD_4(KL_MATH_FUNCTION(merge, dt), lane[i], i);             \
+    }                                                                                              \
+    for (; cols > 0; cols--, x += pitch) {                                                         \
+      const T *x0 = (const T *)x;                                                                  \
+      KL_BLOCK_FOR(i, rows) lane[i] = KL_MATH_FUNCTION(merge, dt)(lane[i], x0[i]);                 \
+    }                                                                                              \
   }
 
 /* -0 and +0 tie, NaN beats all but NaN; x != x is false for integers. */
@@ -109,9 +126,9 @@ EXTREMES(DEFINE_EXTREME)
 KL_BLOCK_DECLARE_LEVEL(KL_LEVEL)
 
 #define AT(OP, dt) [KL_OP_REDUCE_##OP - KL_OP_REDUCE_SUM][KL_MATH_DTYPE(dt)]
-#define FOLD(OP, name, dt) AT(OP, dt) = {NAME(chunk_##name, dt), NAME(merge_##name, dt), NULL, NULL},
+#define FOLD(OP, name, dt) AT(OP, dt) = {NAME(chunk_##name, dt), NAME(merge_##name, dt), NAME(columns_##name, dt), NULL, NULL},
 #define ARG(OP, name, arg, dt)                                                                     \
-  AT(OP, dt) = {NAME(chunk_##name, dt), NULL, NAME(better_##arg, dt), NAME(find, dt)},
+  AT(OP, dt) = {NAME(chunk_##name, dt), NULL, NULL, NAME(better_##arg, dt), NAME(find, dt)},
 #define SUM_ENTRIES(dt) FOLD(SUM, sum, dt) FOLD(PROD, prod, dt)
 #define EXTREME_ENTRIES(dt, least, greatest)                                                       \
   FOLD(MAX, max, dt) FOLD(MIN, min, dt) ARG(ARGMAX, max, argmax, dt) ARG(ARGMIN, min, argmin, dt)

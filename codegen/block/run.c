@@ -116,26 +116,82 @@ static void run_columns(kl_block_run_state *run, const kl_block_stage *stage, in
   kl_block_run_steps(run, stage);
 }
 
+/* Whether the tile of a bare stage is folded where it lies in memory: its operands need no block,
+ * so that the tile may be larger than one. */
+static bool lies_in_place(const kl_block_run_state *run, const kl_block_stage *stage,
+                          const kl_block_tile *tile) {
+  for (uint32_t i = stage->first; i < stage->end; i++) {
+    const kl_block_step *step = &run->program->steps.data[i];
+    char *place;
+    bool one;
+    if (!kl_block_view_direct(&run->views[step->view], tile, step->esize, &place, &one) || one)
+      return false;
+  }
+  return true;
+}
+
+/* Chunks, from `chunk` on and `most` at most, that a tile of one row of a bare stage takes. */
+static int64_t chunks_in_place(const kl_block_run_state *run, const kl_block_stage *stage,
+                               int64_t chunk, int64_t most) {
+  if (!stage->bare || run->row_vectors || run->rows != 1 || most <= 1) return 1;
+  if (most > KL_BLOCK_CHUNKS) most = KL_BLOCK_CHUNKS;
+  int64_t col = chunk * KL_CHUNK, n = most * KL_CHUNK;
+  if (run->n_cols - col < n) n = run->n_cols - col;
+  kl_block_tile tile = {run->row * run->n_cols + col, n, 0, 1, n};
+  return lies_in_place(run, stage, &tile) ? most : 1;
+}
+
 /* Columns that a tile of `rows` rows takes. With row vectors: a power of two, so that no tile
  * crosses the end of a chunk. */
 static int64_t columns_of_tile(const kl_block_run_state *run, const kl_block_stage *stage) {
   if (stage->one_by_one) return 1;
   int64_t most = KL_CHUNK / run->rows;
-  if (!run->row_vectors) return run->rows > 1 ? run->n_cols : KL_CHUNK;
+  if (!run->row_vectors && run->rows > 1) return run->n_cols;
+  if (!run->row_vectors) return KL_CHUNK * chunks_in_place(run, stage, 0, run->n_chunks);
   if (run->rows >= KL_BLOCK_DIRECT_ROWS || most <= 1) return 1;
   return (int64_t)1 << (63 - __builtin_clzll((uint64_t)most));
+}
+
+static bool columns_lie_in_place(const kl_block_run_state *run, const kl_block_stage *stage) {
+  kl_block_tile tile = {run->row, run->rows, 0, 1, run->rows};
+  if (!stage->bare || !lies_in_place(run, stage, &tile)) return false;
+  for (uint32_t i = stage->first; i < stage->end; i++) {
+    const kl_block_view *view = &run->views[run->program->steps.data[i].view];
+    if (view->n_dims != view->n_inner + 1) return false; /* not of an even pitch */
+  }
+  return true;
+}
+
+/* All `n` columns of the lane that begins at column `col`. */
+static void fold_lane_in_place(kl_block_run_state *run, const kl_block_stage *stage, int64_t col,
+                               int64_t n) {
+  kl_block_tile tile = {run->row, run->rows, col, 1, run->rows};
+  for (uint32_t i = stage->first; i < stage->end; i++) {
+    const kl_block_step *step = &run->program->steps.data[i];
+    const kl_block_view *view = &run->views[step->view];
+    char *x;
+    bool one;
+    if (step->kind != KL_STEP_REDUCE) continue;
+    kl_block_view_direct(view, &tile, step->esize, &x, &one);
+    kl_block_fold_lane(run, &run->program->reduces.data[step->attr], x,
+                       KL_LANES * view->stride[view->n_inner], n);
+  }
 }
 
 /* Columns one by one, but lane after lane, so that a reduction touches one vector of rows instead of
  * 32: lanes in the order in which combining them by halves merges neighbours. */
 static void run_by_lanes(kl_block_run_state *run, const kl_block_stage *stage) {
   const kl_block_reduce *reduces = run->program->reduces.data;
+  bool in_place = columns_lie_in_place(run, stage);
   for (int64_t chunk = 0; chunk < run->n_cols; chunk += KL_CHUNK) {
     int64_t end = run->n_cols - chunk < KL_CHUNK ? run->n_cols : chunk + KL_CHUNK;
     for (int place = 0; place < KL_LANES; place++) {
       int lane = (place & 1) << 4 | (place & 2) << 2 | (place & 4) | (place & 8) >> 2 | place >> 4;
       bool reached = chunk + lane < end;
-      for (int64_t col = chunk + lane; col < end; col += KL_LANES) run_columns(run, stage, col, 1);
+      for (int64_t col = chunk + lane; col < end && !in_place; col += KL_LANES)
+        run_columns(run, stage, col, 1);
+      if (reached && in_place)
+        fold_lane_in_place(run, stage, chunk + lane, (end - chunk - lane + KL_LANES - 1) / KL_LANES);
       for (uint32_t r = stage->first_reduce; r < stage->end_reduce; r++)
         kl_block_fold_lane_end(run, &reduces[r], place, reached);
     }
@@ -210,17 +266,21 @@ static void run_rows(kl_block_run_state *run, int64_t begin, int64_t end) {
 static void run_chunks(kl_block_run_state *run, int64_t begin, int64_t end) {
   const kl_block_program *program = run->program;
   uint32_t last = program->stages.count - 1;
+  const kl_block_stage *stage = &program->stages.data[last];
   int64_t row = begin / run->n_chunks, chunk = begin % run->n_chunks;
   run->row = -1;
   run->rows = 1;
-  for (int64_t unit = begin; unit < end; unit++) {
+  for (int64_t unit = begin, n; unit < end; unit += n) {
     if (run->row != row) {
       run->row = row;
       for (uint32_t s = 0; s < last; s++) run_row_stage(run, &program->stages.data[s]);
     }
+    n = run->n_chunks - chunk < end - unit ? run->n_chunks - chunk : end - unit;
+    n = chunks_in_place(run, stage, chunk, n);
     int64_t col = chunk * KL_CHUNK, left = run->n_cols - col;
-    run_columns(run, &program->stages.data[last], col, left < KL_CHUNK ? left : KL_CHUNK);
-    if (++chunk == run->n_chunks) row++, chunk = 0;
+    run_columns(run, stage, col, left < n * KL_CHUNK ? left : n * KL_CHUNK);
+    chunk += n;
+    if (chunk == run->n_chunks) row++, chunk = 0;
   }
 }
 

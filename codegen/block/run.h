@@ -11,6 +11,15 @@ typedef struct kl_block_value {
   int64_t uniform;
 } kl_block_value;
 
+/* An elementwise function over all of the tile, not yet called. */
+typedef struct kl_block_call {
+  kl_block_elem_fn *fn;
+  char *out;
+  const char *arg[3];
+  unsigned uniform;
+  uint32_t pitch, arg_pitch[3]; /* bytes from one element to the next; 0: one for all */
+} kl_block_call;
+
 typedef struct kl_block_run_state {
   const kl_block_code *code;
   const kl_section *section;
@@ -27,6 +36,8 @@ typedef struct kl_block_run_state {
   bool by_lanes;     /* the columns come lane by lane, see run.c */
   kl_block_tile tile;
   int64_t iteration[KL_BLOCK_NESTING];
+  uint32_t n_calls;
+  kl_block_call calls[KL_BLOCK_CALLS]; /* waiting, see steps.c */
 } kl_block_run_state;
 
 static inline char *kl_block_at(const kl_block_run_state *run, uint32_t place) {
@@ -39,12 +50,16 @@ void kl_block_run_steps(kl_block_run_state *run, const kl_block_stage *stage);
 /* fold.c: reductions over the tiles of a COL stage, the result in the reduction's row slot. */
 void kl_block_fold_begin(kl_block_run_state *run, const kl_block_reduce *reduce);
 void kl_block_fold_tile(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x);
+/* Row vectors, lane after lane, in memory: `n` columns of the lane at hand, from its first one on,
+ * `pitch` bytes apart. */
+void kl_block_fold_lane(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x,
+                        int64_t pitch, int64_t n);
 /* Row vectors, a column a tile, lane after lane: the lane at place `place` of the order is
  * over; `reached` by a column, or not. */
 void kl_block_fold_lane_end(kl_block_run_state *run, const kl_block_reduce *reduce, int place,
                             bool reached);
 void kl_block_fold_end(kl_block_run_state *run, const kl_block_reduce *reduce);
-/* The same in COLS and COMBINE phases: one chunk of one row, and all chunks of one row. */
+/* The same in COLS and COMBINE phases: the chunks of a tile of one row, and all chunks of one row. */
 void kl_block_fold_partial(kl_block_run_state *run, const kl_block_reduce *reduce, const char *x);
 void kl_block_fold_combine(kl_block_run_state *run, const kl_block_reduce *reduce);
 

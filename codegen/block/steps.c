@@ -3,6 +3,38 @@
 
 #include "codegen/block/run.h"
 
+/* Elementwise steps wait until something else needs memory as they leave it; then all of them take
+ * turns, strip by strip. Each element still passes through them in their order, and the elements
+ * of a tile do not depend on each other. */
+static void run_calls(kl_block_run_state *run) {
+  uint32_t n_calls = run->n_calls;
+  int64_t n = run->tile.n, strip = n_calls > 1 ? KL_BLOCK_STRIP : n;
+  for (int64_t at = 0; at < n && n_calls > 0; at += strip) {
+    int64_t len = n - at < strip ? n - at : strip;
+    for (uint32_t i = 0; i < n_calls; i++) {
+      const kl_block_call *call = &run->calls[i];
+      call->fn(call->out + at * call->pitch, call->arg[0] + at * call->arg_pitch[0],
+               call->arg[1] + at * call->arg_pitch[1], call->arg[2] + at * call->arg_pitch[2], len,
+               call->uniform);
+    }
+  }
+  run->n_calls = 0;
+}
+
+static void add_call(kl_block_run_state *run, const kl_block_step *step, char *out,
+                     unsigned uniform) {
+  if (run->n_calls == KL_BLOCK_CALLS) run_calls(run);
+  kl_block_call *call = &run->calls[run->n_calls++];
+  call->fn = step->fn;
+  call->out = out;
+  call->pitch = step->esize;
+  call->uniform = uniform;
+  for (int a = 0; a < 3; a++) {
+    call->arg[a] = run->values[step->arg[a]].ptr;
+    call->arg_pitch[a] = uniform >> a & 1 ? 0 : step->arg_esize[a];
+  }
+}
+
 static void step_elem(kl_block_run_state *run, const kl_block_step *step) {
   kl_block_value *values = run->values;
   const kl_block_value *a = &values[step->arg[0]], *b = &values[step->arg[1]],
@@ -10,6 +42,7 @@ static void step_elem(kl_block_run_state *run, const kl_block_step *step) {
   unsigned uniform = (unsigned)(a->uniform | b->uniform << 1 | c->uniform << 2) & step->mask;
   char *out = kl_block_at(run, step->block);
   if (uniform == step->mask) {
+    run_calls(run);
     step->fn(out, a->ptr, b->ptr, c->ptr, 1, 0);
     values[step->dst] = (kl_block_value){out, 1};
     return;
@@ -20,7 +53,7 @@ static void step_elem(kl_block_run_state *run, const kl_block_step *step) {
     if (kl_block_view_direct(&run->views[step->into], &run->tile, step->esize, &place, &one) && !one)
       out = place;
   }
-  step->fn(out, a->ptr, b->ptr, c->ptr, run->tile.n, uniform);
+  add_call(run, step, out, uniform);
   values[step->dst] = (kl_block_value){out, 0};
 }
 
@@ -31,6 +64,7 @@ static void step_load(kl_block_run_state *run, const kl_block_step *step) {
   int64_t shift = 0;
   bool index_uniform = true;
   if (step->arg[0] != KL_BLOCK_NONE) {
+    run_calls(run);
     index = (const int64_t *)run->values[step->arg[0]].ptr;
     index_uniform = run->values[step->arg[0]].uniform;
     shift = index_uniform ? *index * view->index_stride : 0;
@@ -41,10 +75,12 @@ static void step_load(kl_block_run_state *run, const kl_block_step *step) {
     one |= run->tile.n == 1;
     *dst = (kl_block_value){place + shift, one};
     if (!step->copies) return;
+    run_calls(run);
     memcpy(block, place + shift, (one ? 1 : (size_t)run->tile.n) * step->esize);
     dst->ptr = block;
     return;
   }
+  run_calls(run);
   kl_block_gather(view, &run->tile, step->esize, index, index_uniform, block);
   *dst = (kl_block_value){block, run->tile.n == 1};
 }
@@ -155,25 +191,34 @@ static char *argument(const kl_block_run_state *run, const kl_block_step *step) 
   return (char *)&args->scalars[step->attr + shift];
 }
 
+/* All but those that only set addresses. */
+static void run_other(kl_block_run_state *run, const kl_block_step *step) {
+  run_calls(run);
+  switch ((kl_block_step_kind)step->kind) {
+    case KL_STEP_LOAD_ROWS: step_load_rows(run, step); break;
+    case KL_STEP_STORE:
+    case KL_STEP_STORE_ADD: step_store(run, step); break;
+    case KL_STEP_INDEX: step_index(run, step); break;
+    case KL_STEP_EXPAND: step_expand(run, step); break;
+    case KL_STEP_REDUCE: step_reduce(run, step); break;
+    case KL_STEP_COPY: step_copy(run, step); break;
+    default: break;
+  }
+}
+
 void kl_block_run_steps(kl_block_run_state *run, const kl_block_stage *stage) {
   const kl_block_step *steps = run->program->steps.data;
+  run->n_calls = 0;
   for (uint32_t i = stage->first; i < stage->end; i++) {
     const kl_block_step *step = &steps[i];
     switch ((kl_block_step_kind)step->kind) {
       case KL_STEP_ELEM: step_elem(run, step); break;
       case KL_STEP_LOAD: step_load(run, step); break;
-      case KL_STEP_LOAD_ROWS: step_load_rows(run, step); break;
-      case KL_STEP_STORE:
-      case KL_STEP_STORE_ADD: step_store(run, step); break;
       case KL_STEP_SCALAR:
       case KL_STEP_INT:
       case KL_STEP_FRAME:
         run->values[step->dst] = (kl_block_value){argument(run, step), 1};
         break;
-      case KL_STEP_INDEX: step_index(run, step); break;
-      case KL_STEP_EXPAND: step_expand(run, step); break;
-      case KL_STEP_REDUCE: step_reduce(run, step); break;
-      case KL_STEP_COPY: step_copy(run, step); break;
       case KL_STEP_REPEAT:
         run->iteration[step->depth] = 0;
         if (run->args->ints[step->attr] <= 0) i = step->extra;
@@ -182,6 +227,8 @@ void kl_block_run_steps(kl_block_run_state *run, const kl_block_stage *stage) {
         if (++run->iteration[step->depth] < run->args->ints[steps[step->extra].attr])
           i = step->extra; /* its REPEAT; goes on behind it */
         break;
+      default: run_other(run, step); break;
     }
   }
+  run_calls(run);
 }
