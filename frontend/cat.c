@@ -58,7 +58,7 @@ static kl_status write_piece(kael_tensor *into, int dim, int64_t start, kael_ten
 static kl_status raw_cat(kael_tensor *const *tensors, int n, int dim, kl_dtype dtype, int ndim,
                          const int64_t *shape, kael_tensor **out) {
   int64_t numel, start = 0;
-  KL_TRY(kl_shape_check("cat", ndim, shape, dtype, &numel));
+  KL_TRY(kl_shape_check("cat", ndim, shape, &numel));
   kl_value *value;
   kael_tensor *result;
   KL_TRY(kl_value_create_empty(dtype, numel, &value));

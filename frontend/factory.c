@@ -153,7 +153,7 @@ static kl_status from_data(const void *data, int ndim, const int64_t *shape, kl_
   int64_t numel;
   kl_set_site("from_data");
   KL_TRY(kl_check_dtype("from_data", (int)dtype));
-  KL_TRY(kl_shape_check("from_data", ndim, shape, dtype, &numel));
+  KL_TRY(kl_shape_check("from_data", ndim, shape, &numel));
   if (numel > 0 && !data) return kl_fail(KL_ERR_VALUE, "from_data: data is NULL");
   size_t nbytes = (size_t)numel * kl_dtype_size(dtype);
   kl_buffer *buffer;

@@ -30,11 +30,12 @@ static int64_t extent_of(const kael_tensor *self, int dim) {
 
 /* The index laid along `dim` of the result, repeated along all other dims. */
 static kl_status spread_index(kael_tensor *self, int dim, kael_tensor *index, kael_tensor **out) {
-  int64_t shape[KL_MAX_RANK], strides[KL_MAX_RANK];
+  int64_t shape[KL_MAX_RANK], strides[KL_MAX_RANK], numel;
   for (int d = 0; d < self->ndim; d++) {
     shape[d] = d == dim ? index->numel : self->shape[d];
     strides[d] = d == dim && index->ndim ? index->strides[0] : 0;
   }
+  KL_TRY(kl_shape_check(kl_thread.site, self->ndim, shape, &numel));
   return kl_tensor_view(index, self->ndim, shape, strides, index->offset, out);
 }
 

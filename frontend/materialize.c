@@ -176,14 +176,22 @@ static bool flush_is_due(void) {
          kl_value_held_nbytes() >= options->flush_bytes;
 }
 
+bool kl_runs_when_recorded(const kl_storage *written, bool reads_shared) {
+  return kl_jit_current() == KL_JIT_OFF || reads_shared || kl_storage_is_shared(written) ||
+         (written->flags & KL_STORAGE_EXTERNAL);
+}
+
 kl_status kl_recorded(kl_storage *written, bool reads_shared) {
   if (kl_jit_current() == KL_JIT_OFF || reads_shared || kl_storage_is_shared(written)) {
     return kl_materialize_storage(written, NULL);
   }
   /* Another storage may see the same external memory: its pending readers go first, now. */
   if (written->flags & KL_STORAGE_EXTERNAL) return kl_materialize_all();
+  if (!flush_is_due()) return KL_OK;
   /* What fails here stays pending, and fails again for whoever asks for the value. */
-  if (flush_is_due() && kl_materialize_all() != KL_OK) kl_error_clear();
+  kl_error former;
+  kl_error_save(&former);
+  if (kl_materialize_all() != KL_OK) kl_error_restore(&former);
   return KL_OK;
 }
 

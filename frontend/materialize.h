@@ -16,6 +16,8 @@ kl_status kl_materialize_all(void) KL_MUST_CHECK;
 /* Called after recording: in eager mode, and for storages that are SHARED (the one written, or one
  * read), runs at once; else applies the automatic flush. */
 kl_status kl_recorded(kl_storage *written, bool reads_shared) KL_MUST_CHECK;
+/* Whether that runs something for `written`, and so may fail. */
+bool kl_runs_when_recorded(const kl_storage *written, bool reads_shared);
 /* Before the memory of `storage` is given out: runs the pending readers of its current bytes and
  * its own value, then pins it. */
 kl_status kl_materialize_for_export(kl_storage *storage) KL_MUST_CHECK;

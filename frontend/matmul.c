@@ -109,6 +109,9 @@ static int result_shape(const kael_tensor *a, const kael_tensor *b, int n_batch,
 static kl_status multiply(const kael_tensor *a, const matrix *ma, const kael_tensor *b,
                           const matrix *mb, kael_tensor **out) {
   kael_tensor *left = NULL, *right = NULL;
+  int64_t numel;
+  KL_TRY(kl_shape_check(kl_thread.site, ma->ndim, ma->shape, &numel));
+  KL_TRY(kl_shape_check(kl_thread.site, mb->ndim, mb->shape, &numel));
   kl_status status = kl_tensor_view(a, ma->ndim, ma->shape, ma->strides, a->offset, &left);
   if (!status) status = kl_tensor_view(b, mb->ndim, mb->shape, mb->strides, b->offset, &right);
   if (!status) status = kl_record_matmul(left, right, out);

@@ -96,7 +96,7 @@ static kl_status random_tensor(const char *name, int ndim, const int64_t *shape,
   if (!kl_dtype_is_float(dtype))
     return kl_fail(KL_ERR_RUNTIME, "%s: not implemented for '%s': the dtype must be floating", name,
                    kl_dtype_torch_name(dtype));
-  KL_TRY(kl_shape_check(name, ndim, shape, dtype, &numel));
+  KL_TRY(kl_shape_check(name, ndim, shape, &numel));
   kael_tensor *flat;
   KL_TRY(random_floats(numel, dtype, normal, &flat));
   kl_status status =

@@ -102,7 +102,7 @@ static kl_status make_plan(const kl_arg *args, int n_args, kl_layout layout, ele
   plan->shape = plan->shape_room;
   KL_TRY(kl_broadcast_shapes(n_args, tensors, &plan->ndim, plan->shape_room));
   int64_t numel;
-  KL_TRY(kl_shape_check(kl_thread.site, plan->ndim, plan->shape, KL_F64, &numel));
+  KL_TRY(kl_shape_check(kl_thread.site, plan->ndim, plan->shape, &numel));
   walk_args(args, n_args, plan);
   if (layout == KL_LAYOUT_CONTIGUOUS) {
     kl_shape_contiguous(plan->ndim, plan->shape, plan->strides);
@@ -210,7 +210,7 @@ kl_status kl_record_copy(kael_tensor *a, kl_layout layout, kael_tensor **out) {
 kl_status kl_record_fill(kl_dtype dtype, int ndim, const int64_t *shape, kl_scalar number,
                          kael_tensor **out) {
   int64_t numel;
-  KL_TRY(kl_shape_check(kl_thread.site, ndim, shape, dtype, &numel));
+  KL_TRY(kl_shape_check(kl_thread.site, ndim, shape, &numel));
   kl_value *value;
   if (numel == 0) {
     KL_TRY(kl_value_create_empty(dtype, 0, &value));
@@ -227,6 +227,8 @@ kl_status kl_record_fill(kl_dtype dtype, int ndim, const int64_t *shape, kl_scal
 
 kl_status kl_record_index(int64_t n, kael_tensor **out) {
   if (n <= 1) return kl_record_fill(KL_I64, 1, &n, (kl_scalar){0}, out);
+  int64_t numel;
+  KL_TRY(kl_shape_check(kl_thread.site, 1, &n, &numel));
   kl_value *value;
   KL_TRY(kl_value_create(KL_OP_INDEX, KL_I64, 1, 0, &value));
   value->numel = n;

@@ -84,7 +84,9 @@ kl_status kl_record_matmul(kael_tensor *a, kael_tensor *b, kael_tensor **out) {
   shape[n_batch] = m;
   shape[n_batch + 1] = n;
   kl_dtype dtype = (kl_dtype)a->dtype;
-  if (product(a->ndim, shape) == 0 || k == 0)
+  int64_t numel;
+  KL_TRY(kl_shape_check(kl_thread.site, a->ndim, shape, &numel));
+  if (numel == 0 || k == 0)
     return kl_record_fill(dtype, a->ndim, shape, kl_scalar_from_int(0, dtype), out);
   kl_layout_compact(&walk, NULL);
   append_dim(&walk, m, a->strides[n_batch], 0);
@@ -100,7 +102,7 @@ kl_status kl_record_matmul(kael_tensor *a, kael_tensor *b, kael_tensor **out) {
     kl_reads_release(reads, 2);
     return status;
   }
-  value->numel = product(a->ndim, shape);
+  value->numel = numel;
   value->site = kl_thread.site;
   kl_value_set_dims(value, walk.n_dims, walk.dims);
   kl_value_set_operand(value, 0, reads[0].value, a->offset, walk.strides[0]);

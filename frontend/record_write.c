@@ -115,9 +115,14 @@ static kl_status install(kael_tensor *self, kl_value *value, bool reads_shared) 
   kl_storage *storage = self->storage;
   kl_graph_lock();
   kl_value *old = kl_storage_exchange_value(storage, value);
-  old->undoable = true;
+  bool runs = kl_runs_when_recorded(storage, reads_shared);
+  old->undoable = runs;
   kl_graph_unlock();
   atomic_fetch_add_explicit(&storage->version, 1, memory_order_relaxed);
+  if (!runs) {
+    kl_value_release(old); /* now: the flush goes by the bytes that are held */
+    return kl_recorded(storage, reads_shared);
+  }
   kl_status status = kl_recorded(storage, reads_shared);
   kl_graph_lock();
   old->undoable = false;

@@ -101,6 +101,10 @@ kael_status kael_release(kael_tensor *tensor) {
 /* --- Errors ----------------------------------------------------------------------------------- */
 
 bool kl_operand_missing(const kael_tensor *const *operands, int n_operands) {
+  if (!operands && n_operands > 0) {
+    kl_fail(KL_ERR_VALUE, "the list of tensors is NULL");
+    return true;
+  }
   for (int i = 0; i < n_operands; i++) {
     if (operands[i] && operands[i] != KAEL_NONE) continue;
     if (operands[i])

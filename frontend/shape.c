@@ -3,12 +3,13 @@
 
 #include "frontend/tensor.h"
 
-kl_status kl_shape_check(const char *op, int ndim, const int64_t *shape, kl_dtype dtype,
-                         int64_t *out_numel) {
+/* The bytes are counted as if each element had eight, the most that any dtype has: so that a cast,
+ * or an index over the same shape, cannot overflow where the tensor did not. */
+kl_status kl_shape_check(const char *op, int ndim, const int64_t *shape, int64_t *out_numel) {
   if (ndim < 0 || ndim > KL_MAX_RANK)
     return kl_fail(KL_ERR_VALUE, "%s: a tensor has 0 to %d dims, not %d", op, KL_MAX_RANK, ndim);
   if (ndim > 0 && !shape) return kl_fail(KL_ERR_VALUE, "%s: the shape is NULL", op);
-  int64_t numel = 1, nbytes = (int64_t)kl_dtype_size(dtype);
+  int64_t numel = 1, nbytes = sizeof(int64_t);
   bool overflows = false;
   for (int d = 0; d < ndim; d++) {
     if (shape[d] < 0)
@@ -65,6 +66,7 @@ kl_status kl_dim_check(int64_t dim, int ndim, int *out_dim) {
 
 kl_status kl_axes_check(const int64_t *axes, int n_axes, int ndim, uint32_t *out_mask) {
   uint32_t mask = 0;
+  if (n_axes < 0) return kl_fail(KL_ERR_VALUE, "the number of dims is negative: %d", n_axes);
   if (n_axes > 0 && !axes) return kl_fail(KL_ERR_VALUE, "the list of dims is NULL");
   for (int i = 0; i < n_axes; i++) {
     int dim = 0;

@@ -117,5 +117,5 @@ kael_tensor *kael_tensor_from_parts(kael_storage *storage, int ndim, const int64
 }
 
 kael_storage *kael_tensor_storage(const kael_tensor *tensor) {
-  return tensor ? (kael_storage *)tensor->storage : NULL;
+  return tensor && tensor != KAEL_NONE ? (kael_storage *)tensor->storage : NULL;
 }

@@ -104,27 +104,28 @@ kl_status kl_expand_shape(const kael_tensor *self, int ndim, const int64_t *shap
     next_stride = stride * size;
   }
   int64_t numel;
-  return kl_shape_check("expand", ndim, out_shape, KL_F64, &numel);
+  return kl_shape_check("expand", ndim, out_shape, &numel);
 }
 
 kl_status kl_check_bounds(const char *op, int ndim, const int64_t *shape, const int64_t *strides,
                           int64_t offset, kl_dtype dtype, size_t storage_nbytes) {
   int64_t numel;
-  KL_TRY(kl_shape_check(op, ndim, shape, dtype, &numel));
+  KL_TRY(kl_shape_check(op, ndim, shape, &numel));
   if (ndim > 0 && !strides) return kl_fail(KL_ERR_VALUE, "%s: the strides are NULL", op);
   if (offset < 0)
     return kl_fail(KL_ERR_RUNTIME, "%s: the offset must not be negative, got %lld", op,
                    (long long)offset);
-  int64_t last = offset, reach;
+  int64_t last = offset, total = offset, reach;
   bool overflows = false;
   for (int d = 0; d < ndim; d++) {
     if (strides[d] < 0)
       return kl_fail(KL_ERR_RUNTIME,
                      "%s: Negative strides are not supported at the moment, got strides: %s", op,
                      kl_shape_text(ndim, strides));
-    if (numel == 0) continue;
-    overflows |= __builtin_mul_overflow(strides[d], shape[d] - 1, &reach);
-    overflows |= __builtin_add_overflow(last, reach, &last);
+    /* Views of the tensor multiply and add its strides, whether there are elements or not. */
+    overflows |= __builtin_mul_overflow(strides[d], shape[d] > 0 ? shape[d] : 1, &reach);
+    overflows |= __builtin_add_overflow(total, reach, &total);
+    if (numel > 0 && !overflows) last += reach - strides[d];
   }
   int64_t n_elems = (int64_t)(storage_nbytes / kl_dtype_size(dtype));
   if (!overflows && (numel == 0 ? offset <= n_elems : last < n_elems)) return KL_OK;

@@ -70,8 +70,9 @@ bool kl_tensor_is_dense(const kael_tensor *tensor);
 bool kl_tensor_overlaps_itself(const kael_tensor *tensor);
 
 /* Shapes. */
-kl_status kl_shape_check(const char *op, int ndim, const int64_t *shape, kl_dtype dtype,
-                         int64_t *out_numel) KL_MUST_CHECK; /* ranks, negatives, overflow */
+/* Ranks, negatives, overflow, for elements of any dtype. */
+kl_status kl_shape_check(const char *op, int ndim, const int64_t *shape,
+                         int64_t *out_numel) KL_MUST_CHECK;
 void kl_shape_contiguous(int ndim, const int64_t *shape, int64_t *out_strides);
 bool kl_shape_equal(int ndim_a, const int64_t *a, int ndim_b, const int64_t *b);
 /* "[2, 3]" in one of a few rotating thread-local buffers, for messages. */

@@ -29,6 +29,8 @@ kl_status kl_view(kael_tensor *self, int ndim, const int64_t *shape, kael_tensor
   int64_t strides[KL_MAX_RANK];
   kl_set_site("view");
   KL_TRY(kl_infer_shape("view", ndim, shape, self->numel, attrs.dims));
+  int64_t numel; /* sizes beside one of 0 may still be too large */
+  KL_TRY(kl_shape_check("view", ndim, attrs.dims, &numel));
   attrs.ndim = ndim;
   if (!kl_view_strides(self, ndim, attrs.dims, strides))
     return kl_fail(
@@ -42,9 +44,10 @@ kl_status kl_view(kael_tensor *self, int ndim, const int64_t *shape, kael_tensor
 }
 
 kl_status kl_reshape(kael_tensor *self, int ndim, const int64_t *shape, kael_tensor **out) {
-  int64_t full[KL_MAX_RANK], strides[KL_MAX_RANK];
+  int64_t full[KL_MAX_RANK], strides[KL_MAX_RANK], numel;
   kl_set_site("reshape");
   KL_TRY(kl_infer_shape("reshape", ndim, shape, self->numel, full));
+  KL_TRY(kl_shape_check("reshape", ndim, full, &numel));
   if (kl_view_strides(self, ndim, full, strides)) return kl_view(self, ndim, full, out);
   kael_tensor *copy;
   KL_TRY(kl_clone(self, &copy));
@@ -90,6 +93,7 @@ kl_status kl_permute(kael_tensor *self, int ndim, const int64_t *dims, kael_tens
         "the desired ordering of dimensions: input.dim() = %d is not equal to len(dims) = "
         "%d",
         self->ndim, ndim);
+  if (ndim > 0 && !dims) return kl_fail(KL_ERR_VALUE, "permute: the list of dims is NULL");
   for (int d = 0; d < ndim; d++) {
     int from = 0;
     KL_TRY(kl_dim_check(dims[d], ndim, &from));

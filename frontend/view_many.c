@@ -10,9 +10,11 @@ typedef struct view_list {
 
 static kl_status list_init(view_list *list, int64_t capacity) {
   *list = (view_list){.capacity = capacity};
-  size_t nbytes = sizeof(kael_tensor *) * (size_t)capacity;
-  list->views = kl_malloc(nbytes);
-  return list->views ? KL_OK : kl_fail_memory(kl_thread.site, nbytes);
+  bool fits = (uint64_t)capacity <= PTRDIFF_MAX / sizeof *list->views;
+  list->views = fits ? kl_malloc(sizeof *list->views * (size_t)capacity) : NULL;
+  if (list->views) return KL_OK;
+  return kl_fail(KL_ERR_OUT_OF_MEMORY, "%s: out of memory: a list of %lld views", kl_thread.site,
+                 (long long)capacity);
 }
 
 static void list_drop(view_list *list) {
@@ -97,6 +99,8 @@ static kl_status split_sizes(kael_tensor *self, int n_sizes, const int64_t *size
                              kael_tensor **out_views) {
   int at = 0;
   KL_TRY(check_split("split_sizes", self, dim, &at));
+  if (n_sizes < 0 || (n_sizes > 0 && !sizes))
+    return kl_fail(KL_ERR_VALUE, "split_sizes: the list of sizes is NULL, or its length negative");
   int64_t left = self->shape[at];
   for (int i = 0; i < n_sizes; i++) {
     if (sizes[i] < 0)
@@ -147,24 +151,30 @@ static kl_status chunk(kael_tensor *self, int64_t n, int64_t dim, kael_tensor **
   return KL_OK;
 }
 
+static bool out_is_missing(const void *out) {
+  if (!out) kl_fail(KL_ERR_VALUE, "the place for the results is NULL");
+  return !out;
+}
+
 kael_status kael_unbind(kael_tensor *self, int64_t dim, kael_tensor **out_views) {
-  if (KL_MISSING(self)) return kael_last_error().code;
+  if (KL_MISSING(self) || out_is_missing(out_views)) return kael_last_error().code;
   return (kael_status)unbind(self, dim, out_views);
 }
 
 kael_status kael_split_sizes(kael_tensor *self, int n_sizes, const int64_t *sizes, int64_t dim,
                              kael_tensor **out_views) {
-  if (KL_MISSING(self)) return kael_last_error().code;
+  if (KL_MISSING(self) || out_is_missing(out_views)) return kael_last_error().code;
   return (kael_status)split_sizes(self, n_sizes, sizes, dim, out_views);
 }
 
 kael_status kael_split(kael_tensor *self, int64_t size, int64_t dim, kael_tensor **out_views) {
-  if (KL_MISSING(self)) return kael_last_error().code;
+  if (KL_MISSING(self) || out_is_missing(out_views)) return kael_last_error().code;
   return (kael_status)split_evenly(self, size, dim, out_views);
 }
 
 kael_status kael_chunk(kael_tensor *self, int64_t n, int64_t dim, kael_tensor **out_views,
                        int64_t *out_count) {
-  if (KL_MISSING(self)) return kael_last_error().code;
+  if (KL_MISSING(self) || out_is_missing(out_views) || out_is_missing(out_count))
+    return kael_last_error().code;
   return (kael_status)chunk(self, n, dim, out_views, out_count);
 }

@@ -108,11 +108,13 @@ static kl_status run_float(const product *p, const void *a, const void *b, void 
   const kl_matmul *spec = p->spec;
   if (!p->kernels) return kl_matmul_plain(spec, a, b, c);
   bool is_row = spec->m == 1 && (spec->b_n == 1 || spec->b_k == 1 || spec->n == 1);
+  kl_error former;
+  kl_error_save(&former);
   kl_status status = is_row ? kl_matmul_row(p->kernels, spec, a, b, c)
                             : kl_matmul_blocked(p->kernels, spec, a, b, c);
   if (status != KL_ERR_OUT_OF_MEMORY) return status;
   /* A run that has begun cannot fail: without room for packed operands it takes longer. */
-  kl_error_clear();
+  kl_error_restore(&former);
   return kl_matmul_plain(spec, a, b, c);
 }
 

@@ -252,6 +252,8 @@ static kl_status run_pass(kael_tensor *const *tensors, kael_tensor *const *grads
                           kael_tensor *const *inputs, size_t n_inputs,
                           const kael_grad_options *options, kael_tensor **out_grads) {
   request r;
+  if (!tensors || (n_inputs && (!inputs || !out_grads)))
+    return kl_fail(KL_ERR_VALUE, "backward: a list of tensors is NULL");
   KL_TRY(alloc_request(&r, n_tensors, n_inputs));
   kl_status status = fill_roots(&r, tensors, grads);
   if (!status) status = fill_inputs(&r, inputs);

@@ -54,6 +54,16 @@ const char *kl_status_name(kl_status code) {
   return "unknown error";
 }
 
+void kl_error_save(kl_error *out_error) {
+  out_error->code = last_error.code;
+  memcpy(out_error->message, last_error.message, strlen(last_error.message) + 1);
+}
+
+void kl_error_restore(const kl_error *error) {
+  last_error.code = error->code;
+  memcpy(last_error.message, error->message, strlen(error->message) + 1);
+}
+
 void kl_error_clear(void) {
   last_error.code = KL_OK;
   last_error.message[0] = '\0';

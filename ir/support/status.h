@@ -49,4 +49,12 @@ const char *kl_error_message(void); /* "" when no error is stored; valid until t
 const char *kl_status_name(kl_status code);
 void kl_error_clear(void);
 
+/* For a caller that goes on after a failure: what was stored before it, for the user to see. */
+typedef struct kl_error {
+  kl_status code;
+  char message[KL_ERROR_CAPACITY];
+} kl_error;
+void kl_error_save(kl_error *out_error);
+void kl_error_restore(const kl_error *error);
+
 #endif
