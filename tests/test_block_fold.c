@@ -362,6 +362,56 @@ START_TEST(row_values_live_through_all_tiles_of_a_loop) {
 }
 END_TEST
 
+/* Rows of two dims that do not merge: only the first of several long tiles lies in one piece. */
+START_TEST(long_rows_with_gaps_are_not_taken_for_dense) {
+  static const char text[] =
+      "kernel ints=20 scalars=0 {\n"
+      "  buf b0 f32 read noalias\n"
+      "  buf b1 f32 write noalias\n"
+      "  section rows=1 dims=3 extents=i0 vector=cols {\n"
+      "    cols {\n"
+      "      v0 = load.f32 b0 [i3; any, any, one]\n"
+      "      v1 = reduce_sum.f32 v0\n"
+      "    }\n"
+      "    cols {\n"
+      "      v2 = load.f32 b0 [i3; any, any, one]\n"
+      "      v3 = sub.f32 v2, v1\n"
+      "      v4 = mul.f32 v3, v2\n"
+      "      store.f32 b1 [i7; any, any, one], v4\n"
+      "    }\n"
+      "%s"
+      "  }\n"
+      "}\n";
+  enum { R = 2, A = 2, B = 50000 };
+  for (int gap = 0; gap < 4; gap++) { /* of the source, of the destination */
+    int64_t from = B + (gap & 1), to = B + gap / 2;
+    float *x = random_f32(R * A * from, 22), *row = new_f32(A * B);
+    float *out = new_f32(R * A * to), *want = new_f32(R * A * to);
+    memset(want, 0x55, (size_t)(R * A * to) * 4);
+    for (int r = 0; r < R; r++) {
+      for (int i = 0; i < A * B; i++) row[i] = x[(r * A + i / B) * from + i % B];
+      float sum = sum_ordered(row, A * B, 1);
+      for (int i = 0; i < A * B; i++) {
+        volatile float difference = row[i] - sum;
+        want[(r * A + i / B) * to + i % B] = difference * row[i];
+      }
+    }
+    static const char *const phases[] = {
+        "    phase rows\n",
+        "    phase cols 0..1\n    phase combine 1..1\n    phase cols 1..2\n"};
+    for (int p = 0; p < 2; p++) {
+      char filled[1500];
+      snprintf(filled, sizeof filled, text, phases[p]);
+      launch l = {.text = filled,
+                  .bufs = {x, out},
+                  .ints = {R, A, B, 0, A * from, from, 1, 0, A * to, to, 1}};
+      check_f32(&l, out, want, R * A * to);
+    }
+    free(x), free(row), free(out), free(want);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("block_fold");
   TCase *tc = tcase_create("block_fold");
@@ -372,6 +422,7 @@ int main(void) {
   tcase_add_test(tc, integer_folds_wrap_and_bools_have_any_and_all);
   tcase_add_test(tc, row_chains_agree_with_and_without_scratch_and_in_phases);
   tcase_add_test(tc, row_values_live_through_all_tiles_of_a_loop);
+  tcase_add_test(tc, long_rows_with_gaps_are_not_taken_for_dense);
   suite_add_tcase(suite, tc);
   return kl_test_run(suite);
 }

@@ -25,7 +25,7 @@ enum {
    * the processor still computes one strip while it waits for the memory of the next. */
   KL_BLOCK_STRIP = 256,
   KL_BLOCK_CALLS = 16, /* of elementwise functions that take turns */
-  KL_BLOCK_CHUNKS = 32 /* of a row, folded in place by one step */
+  KL_BLOCK_CHUNKS = 32 /* of a row, that a tile in memory takes */
 };
 
 typedef enum kl_block_step_kind {
@@ -87,6 +87,7 @@ typedef struct kl_block_stage {
   uint8_t kind; /* kl_loop_kind */
   bool one_by_one; /* SEQ: an iteration may load what the one before stored */
   bool bare;       /* does nothing but fold what it loads, no argmax or argmin among it */
+  bool chain;      /* one turn of elementwise steps from loads to stores, computed in place */
   uint32_t first, end;               /* steps */
   uint32_t first_reduce, end_reduce; /* reductions whose folding this stage does */
 } kl_block_stage;

@@ -290,7 +290,7 @@ void kl_block_fold_end(kl_block_run_state *run, const kl_block_reduce *reduce) {
   } else if (state->n_chunks == 0) {
     kl_block_fill(out, &reduce->start, reduce->esize, run->rows);
   }
-  run->values[reduce->dst] = (kl_block_value){out, run->rows == 1};
+  run->values[reduce->dst] = (kl_block_value){out, run->rows == 1, 0};
 }
 
 /* --- Chunks apart ---------------------------------------------------------------------------- */

@@ -166,6 +166,35 @@ static void place_loads(placer *p) {
   }
 }
 
+/* Whether a stage is a chain: its elementwise steps are called in one go, all that they load and
+ * store is in place, and nothing follows a store. */
+static bool is_chain(const placer *p, const kl_block_stage *stage) {
+  const kl_block_step *steps = p->program->steps.data;
+  int n_calls = 0;
+  bool stored = false;
+  for (uint32_t i = stage->first; i < stage->end; i++) {
+    const kl_block_step *step = &steps[i];
+    bool fine = !stored;
+    switch (step->kind) {
+      case KL_STEP_LOAD: fine &= step->arg[0] == KL_BLOCK_NONE && !step->copies; break;
+      case KL_STEP_ELEM: fine &= ++n_calls <= KL_BLOCK_CALLS; break;
+      case KL_STEP_SCALAR:
+      case KL_STEP_INT:
+      case KL_STEP_FRAME:
+      case KL_STEP_EXPAND: break;
+      case KL_STEP_STORE: {
+        uint32_t at = p->def[step->arg[0]];
+        fine = at != KL_BLOCK_NONE && at >= stage->first && steps[at].into == step->view;
+        stored = true;
+        break;
+      }
+      default: return false;
+    }
+    if (!fine) return false;
+  }
+  return stage->kind == KL_LOOP_COL && stored;
+}
+
 /* The step that computes a carry's next value may write it to the carry's block when the old
  * value is not read any more: then the copy at the end of the body has nothing to do. */
 static void place_nexts(placer *p, uint32_t repeat) {
@@ -268,6 +297,8 @@ static kl_status place(placer *p, bool row_vectors) {
   for (uint32_t s = 0; s < p->program->stages.count; s++)
     place_stores(p, &p->program->stages.data[s]);
   place_loads(p);
+  for (uint32_t s = 0; s < p->program->stages.count; s++)
+    p->program->stages.data[s].chain = is_chain(p, &p->program->stages.data[s]);
   lay_out(p, row_vectors);
   kl_free(words);
   return KL_OK;

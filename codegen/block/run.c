@@ -99,6 +99,7 @@ static void start_run(kl_block_run_state *run, const kl_block_code *code,
 
 static void run_row_stage(kl_block_run_state *run, const kl_block_stage *stage) {
   run->tile = (kl_block_tile){run->row, run->rows, 0, 1, run->rows};
+  run->long_tile = false;
   kl_block_run_steps(run, stage);
 }
 
@@ -109,11 +110,39 @@ static void run_columns(kl_block_run_state *run, const kl_block_stage *stage, in
   run->col = col;
   run->cols = cols;
   int64_t n = run->rows * cols;
+  run->long_tile = n > KL_CHUNK;
   if (run->row_vectors)
     run->tile = (kl_block_tile){run->row, run->rows, col, cols, n};
   else
     run->tile = (kl_block_tile){run->row * run->n_cols + col, n, 0, 1, n};
   kl_block_run_steps(run, stage);
+}
+
+/* --- Long tiles ------------------------------------------------------------------------------ */
+
+/* Whether the tile of a chain passes from memory to memory. */
+static bool passes_in_place(kl_block_run_state *run, const kl_block_stage *stage,
+                            const kl_block_tile *tile) {
+  kl_block_value *values = run->values;
+  for (uint32_t i = stage->first; i < stage->end; i++) {
+    const kl_block_step *step = &run->program->steps.data[i];
+    uint32_t view = step->kind == KL_STEP_ELEM ? step->into : step->view;
+    char *place;
+    bool one = true, all_uniform = true;
+    if (view != KL_BLOCK_NONE &&
+        !kl_block_view_direct(&run->views[view], tile, step->esize, &place, &one))
+      return false;
+    if (step->kind == KL_STEP_STORE) continue;
+    if (step->kind == KL_STEP_EXPAND) one = values[step->arg[0]].uniform;
+    if (step->kind == KL_STEP_EXPAND && !one) return false;
+    if (step->kind == KL_STEP_ELEM) {
+      for (int a = 0; step->mask >> a & 1; a++) all_uniform &= values[step->arg[a]].uniform;
+      if (all_uniform || (view != KL_BLOCK_NONE && one)) return false;
+      one = false;
+    }
+    values[step->dst].uniform = one;
+  }
+  return true;
 }
 
 /* Whether the tile of a bare stage is folded where it lies in memory: its operands need no block,
@@ -130,24 +159,31 @@ static bool lies_in_place(const kl_block_run_state *run, const kl_block_stage *s
   return true;
 }
 
-/* Chunks, from `chunk` on and `most` at most, that a tile of one row of a bare stage takes. */
-static int64_t chunks_in_place(const kl_block_run_state *run, const kl_block_stage *stage,
-                               int64_t chunk, int64_t most) {
-  if (!stage->bare || run->row_vectors || run->rows != 1 || most <= 1) return 1;
+/* Chunks, from `chunk` on and `most` at most, that a tile of one row takes: several where no block
+ * needs to hold them. */
+static int64_t chunks_in_place(kl_block_run_state *run, const kl_block_stage *stage, int64_t chunk,
+                               int64_t most) {
+  if (!(stage->bare || stage->chain) || run->row_vectors || run->rows != 1 || most <= 1) return 1;
   if (most > KL_BLOCK_CHUNKS) most = KL_BLOCK_CHUNKS;
   int64_t col = chunk * KL_CHUNK, n = most * KL_CHUNK;
   if (run->n_cols - col < n) n = run->n_cols - col;
   kl_block_tile tile = {run->row * run->n_cols + col, n, 0, 1, n};
-  return lies_in_place(run, stage, &tile) ? most : 1;
+  bool fits = stage->bare ? lies_in_place(run, stage, &tile) : passes_in_place(run, stage, &tile);
+  return fits ? most : 1;
 }
 
-/* Columns that a tile of `rows` rows takes. With row vectors: a power of two, so that no tile
+/* --- Columns --------------------------------------------------------------------------------- */
+
+/* Columns that the tile at column `col` takes. With row vectors: a power of two, so that no tile
  * crosses the end of a chunk. */
-static int64_t columns_of_tile(const kl_block_run_state *run, const kl_block_stage *stage) {
+static int64_t columns_of_tile(kl_block_run_state *run, const kl_block_stage *stage, int64_t col) {
   if (stage->one_by_one) return 1;
   int64_t most = KL_CHUNK / run->rows;
   if (!run->row_vectors && run->rows > 1) return run->n_cols;
-  if (!run->row_vectors) return KL_CHUNK * chunks_in_place(run, stage, 0, run->n_chunks);
+  if (!run->row_vectors) {
+    int64_t chunk = col / KL_CHUNK;
+    return KL_CHUNK * chunks_in_place(run, stage, chunk, run->n_chunks - chunk);
+  }
   if (run->rows >= KL_BLOCK_DIRECT_ROWS || most <= 1) return 1;
   return (int64_t)1 << (63 - __builtin_clzll((uint64_t)most));
 }
@@ -211,13 +247,15 @@ static void run_column_stage(kl_block_run_state *run, const kl_block_stage *stag
   const kl_block_reduce *reduces = run->program->reduces.data;
   for (uint32_t r = stage->first_reduce; r < stage->end_reduce; r++)
     kl_block_fold_begin(run, &reduces[r]);
-  int64_t step = columns_of_tile(run, stage);
   run->by_lanes = can_go_by_lanes(run, stage);
   if (run->by_lanes) {
     run_by_lanes(run, stage);
   } else {
-    for (int64_t col = 0; col < run->n_cols; col += step)
-      run_columns(run, stage, col, run->n_cols - col < step ? run->n_cols - col : step);
+    for (int64_t col = 0, n; col < run->n_cols; col += n) {
+      n = columns_of_tile(run, stage, col);
+      if (n > run->n_cols - col) n = run->n_cols - col;
+      run_columns(run, stage, col, n);
+    }
   }
   for (uint32_t r = stage->first_reduce; r < stage->end_reduce; r++)
     kl_block_fold_end(run, &reduces[r]);

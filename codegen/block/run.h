@@ -8,7 +8,8 @@
  * where the tile has only one place). */
 typedef struct kl_block_value {
   char *ptr;
-  int64_t uniform;
+  int32_t uniform;
+  int32_t passing; /* the block has the elements of the strip at hand only, see steps.c */
 } kl_block_value;
 
 /* An elementwise function over all of the tile, not yet called. */
@@ -17,7 +18,7 @@ typedef struct kl_block_call {
   char *out;
   const char *arg[3];
   unsigned uniform;
-  uint32_t pitch, arg_pitch[3]; /* bytes from one element to the next; 0: one for all */
+  uint32_t pitch, arg_pitch[3]; /* bytes an element; 0: each strip has the same place */
 } kl_block_call;
 
 typedef struct kl_block_run_state {
@@ -34,6 +35,7 @@ typedef struct kl_block_run_state {
   int64_t row, rows; /* the rows of the tile: [row, row + rows) */
   int64_t col, cols; /* its columns, in a COL stage */
   bool by_lanes;     /* the columns come lane by lane, see run.c */
+  bool long_tile;    /* the tile may be larger than a block, see run.c */
   kl_block_tile tile;
   int64_t iteration[KL_BLOCK_NESTING];
   uint32_t n_calls;

@@ -5,10 +5,11 @@
 
 /* Elementwise steps wait until something else needs memory as they leave it; then all of them take
  * turns, strip by strip. Each element still passes through them in their order, and the elements
- * of a tile do not depend on each other. */
+ * of a tile do not depend on each other. The results of a long tile that stay in blocks only pass
+ * from step to step: all strips use the same part of the block. */
 static void run_calls(kl_block_run_state *run) {
   uint32_t n_calls = run->n_calls;
-  int64_t n = run->tile.n, strip = n_calls > 1 ? KL_BLOCK_STRIP : n;
+  int64_t n = run->tile.n, strip = n_calls > 1 ? KL_BLOCK_STRIP : KL_CHUNK;
   for (int64_t at = 0; at < n && n_calls > 0; at += strip) {
     int64_t len = n - at < strip ? n - at : strip;
     for (uint32_t i = 0; i < n_calls; i++) {
@@ -22,16 +23,17 @@ static void run_calls(kl_block_run_state *run) {
 }
 
 static void add_call(kl_block_run_state *run, const kl_block_step *step, char *out,
-                     unsigned uniform) {
+                     unsigned uniform, bool passing) {
   if (run->n_calls == KL_BLOCK_CALLS) run_calls(run);
   kl_block_call *call = &run->calls[run->n_calls++];
   call->fn = step->fn;
   call->out = out;
-  call->pitch = step->esize;
+  call->pitch = passing ? 0 : step->esize;
   call->uniform = uniform;
   for (int a = 0; a < 3; a++) {
-    call->arg[a] = run->values[step->arg[a]].ptr;
-    call->arg_pitch[a] = uniform >> a & 1 ? 0 : step->arg_esize[a];
+    const kl_block_value *value = &run->values[step->arg[a]];
+    call->arg[a] = value->ptr;
+    call->arg_pitch[a] = value->passing || uniform >> a & 1 ? 0 : step->arg_esize[a];
   }
 }
 
@@ -40,21 +42,25 @@ static void step_elem(kl_block_run_state *run, const kl_block_step *step) {
   const kl_block_value *a = &values[step->arg[0]], *b = &values[step->arg[1]],
                        *c = &values[step->arg[2]];
   unsigned uniform = (unsigned)(a->uniform | b->uniform << 1 | c->uniform << 2) & step->mask;
+  bool passing = run->long_tile;
   char *out = kl_block_at(run, step->block);
   if (uniform == step->mask) {
     run_calls(run);
     step->fn(out, a->ptr, b->ptr, c->ptr, 1, 0);
-    values[step->dst] = (kl_block_value){out, 1};
+    values[step->dst] = (kl_block_value){out, 1, 0};
     return;
   }
   if (step->into != KL_BLOCK_NONE) {
     char *place;
     bool one;
-    if (kl_block_view_direct(&run->views[step->into], &run->tile, step->esize, &place, &one) && !one)
+    if (kl_block_view_direct(&run->views[step->into], &run->tile, step->esize, &place, &one) &&
+        !one) {
       out = place;
+      passing = false;
+    }
   }
-  add_call(run, step, out, uniform);
-  values[step->dst] = (kl_block_value){out, 0};
+  add_call(run, step, out, uniform, passing);
+  values[step->dst] = (kl_block_value){out, 0, passing};
 }
 
 static void step_load(kl_block_run_state *run, const kl_block_step *step) {
@@ -73,7 +79,7 @@ static void step_load(kl_block_run_state *run, const kl_block_step *step) {
   bool one;
   if (index_uniform && kl_block_view_direct(view, &run->tile, step->esize, &place, &one)) {
     one |= run->tile.n == 1;
-    *dst = (kl_block_value){place + shift, one};
+    *dst = (kl_block_value){place + shift, one, 0};
     if (!step->copies) return;
     run_calls(run);
     memcpy(block, place + shift, (one ? 1 : (size_t)run->tile.n) * step->esize);
@@ -82,7 +88,7 @@ static void step_load(kl_block_run_state *run, const kl_block_step *step) {
   }
   run_calls(run);
   kl_block_gather(view, &run->tile, step->esize, index, index_uniform, block);
-  *dst = (kl_block_value){block, run->tile.n == 1};
+  *dst = (kl_block_value){block, run->tile.n == 1, 0};
 }
 
 /* One index a row: each row of the tile is a plain load of its own. */
@@ -100,7 +106,7 @@ static void step_load_rows(kl_block_run_state *run, const kl_block_step *step) {
                     block + (size_t)(r * run->cols) * step->esize);
     row.first += run->cols;
   }
-  run->values[step->dst] = (kl_block_value){block, run->tile.n == 1};
+  run->values[step->dst] = (kl_block_value){block, run->tile.n == 1, 0};
 }
 
 static void step_store(kl_block_run_state *run, const kl_block_step *step) {
@@ -136,6 +142,7 @@ static void step_expand(kl_block_run_state *run, const kl_block_step *step) {
     *dst = *src;
     return;
   }
+  run_calls(run);
   if (run->row_vectors) {
     for (int64_t k = 0; k < run->cols; k++, to += (size_t)run->rows * esize)
       memcpy(to, src->ptr, (size_t)run->rows * esize);
@@ -143,7 +150,7 @@ static void step_expand(kl_block_run_state *run, const kl_block_step *step) {
     for (int64_t r = 0; r < run->rows; r++, to += (size_t)run->cols * esize)
       kl_block_fill(to, src->ptr + (size_t)r * esize, esize, run->cols);
   }
-  *dst = (kl_block_value){kl_block_at(run, step->block), 0};
+  *dst = (kl_block_value){kl_block_at(run, step->block), 0, 0};
 }
 
 /* Into the slot's own block, in full. */
@@ -157,13 +164,13 @@ static void step_copy(kl_block_run_state *run, const kl_block_step *step) {
   } else if (src.ptr != block) {
     memcpy(block, src.ptr, (size_t)run->tile.n * step->esize);
   }
-  run->values[step->dst] = (kl_block_value){block, run->tile.n == 1};
+  run->values[step->dst] = (kl_block_value){block, run->tile.n == 1, 0};
 }
 
 static void step_index(kl_block_run_state *run, const kl_block_step *step) {
   char *block = kl_block_at(run, step->block);
   kl_block_coordinates(&run->views[step->view], &run->tile, (int64_t *)block);
-  run->values[step->dst] = (kl_block_value){block, run->tile.n == 1};
+  run->values[step->dst] = (kl_block_value){block, run->tile.n == 1, 0};
 }
 
 static void step_reduce(kl_block_run_state *run, const kl_block_step *step) {
@@ -191,7 +198,7 @@ static char *argument(const kl_block_run_state *run, const kl_block_step *step) 
   return (char *)&args->scalars[step->attr + shift];
 }
 
-/* All but those that only set addresses. */
+/* All but those that often only set addresses. */
 static void run_other(kl_block_run_state *run, const kl_block_step *step) {
   run_calls(run);
   switch ((kl_block_step_kind)step->kind) {
@@ -199,7 +206,6 @@ static void run_other(kl_block_run_state *run, const kl_block_step *step) {
     case KL_STEP_STORE:
     case KL_STEP_STORE_ADD: step_store(run, step); break;
     case KL_STEP_INDEX: step_index(run, step); break;
-    case KL_STEP_EXPAND: step_expand(run, step); break;
     case KL_STEP_REDUCE: step_reduce(run, step); break;
     case KL_STEP_COPY: step_copy(run, step); break;
     default: break;
@@ -214,10 +220,11 @@ void kl_block_run_steps(kl_block_run_state *run, const kl_block_stage *stage) {
     switch ((kl_block_step_kind)step->kind) {
       case KL_STEP_ELEM: step_elem(run, step); break;
       case KL_STEP_LOAD: step_load(run, step); break;
+      case KL_STEP_EXPAND: step_expand(run, step); break;
       case KL_STEP_SCALAR:
       case KL_STEP_INT:
       case KL_STEP_FRAME:
-        run->values[step->dst] = (kl_block_value){argument(run, step), 1};
+        run->values[step->dst] = (kl_block_value){argument(run, step), 1, 0};
         break;
       case KL_STEP_REPEAT:
         run->iteration[step->depth] = 0;
