@@ -17,8 +17,8 @@ static PyObject *missing(const kpy_binary *op) {
 
 PyObject *kpy_binary_call(const kpy_binary *op, PyObject *self, PyObject *other) {
   kael_tensor *out;
-  if (!op->plain) return missing(op);
   if (kpy_is_tensor(other)) {
+    if (!op->plain) return missing(op);
     KPY_RUN(out = op->plain(kpy_impl(self), kpy_impl(other)));
     return kpy_wrap(out);
   }
@@ -28,6 +28,7 @@ PyObject *kpy_binary_call(const kpy_binary *op, PyObject *self, PyObject *other)
     KPY_RUN(out = op->scalar(kpy_impl(self), number));
     return kpy_wrap(out);
   }
+  if (!op->plain) return missing(op);
   kael_tensor *right = kpy_number_tensor(number, kael_dtype_of(kpy_impl(self)));
   KPY_RUN(out = op->plain(kpy_impl(self), right));
   kael_release(right);

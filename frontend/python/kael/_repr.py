@@ -53,12 +53,10 @@ class _Formatter:
         if not is_float:
             self.width = max([len(str(v)) for v in values], default=1)
             return
+        # As in PyTorch, neither zeros nor what is not finite widens the columns.
         finite = [v for v in values if math.isfinite(v) and v != 0]
         if finite:
             self._choose(finite)
-        if len(finite) < len(values):
-            self.width = max([self.width] + [len(self._text(v)) for v in values
-                                             if not math.isfinite(v) or v == 0])
 
     def _choose(self, finite):
         sizes = [abs(v) for v in finite]
