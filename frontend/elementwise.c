@@ -158,7 +158,8 @@ static kl_status write_call(elem_call *call) {
   struct kl_autograd_node *node = NULL;
   KL_TRY(check_result(call));
   KL_TRY(kl_check_inplace(self, call->fn->name_inplace));
-  if (kl_autograd_sees(call->inputs, call->n_inputs)) {
+  /* PyTorch's logical operators are outside of autograd: even a leaf may be written so. */
+  if (call->fn->rule != RULE_LOGICAL && kl_autograd_sees(call->inputs, call->n_inputs)) {
     kl_fn_attrs attrs = attrs_of(call);
     KL_TRY(kl_autograd_inplace_begin(call->fn->fn, call->inputs, call->n_inputs, &attrs, &node));
     kl_set_site(call->fn->name_inplace); /* what was saved may have been recorded */

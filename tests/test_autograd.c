@@ -319,6 +319,47 @@ START_TEST(operations_without_a_gradient_are_not_tracked) {
 }
 END_TEST
 
+START_TEST(a_comparison_in_place_gives_zeros_to_both_operands) {
+  begin(_i);
+  T x = leaf(VEC(1, 2)), w = leaf(VEC(2)), y = twice(x);
+  OK(kael_lt_(y, w));
+  grad_fn_is(y, "LtBackward0");
+  OK(backward(made(kael_sum(y))));
+  HOLDS(kael_grad(x), 0, 0);
+  HOLDS(kael_grad(w), 0);
+  T plain = VEC(1, 2);
+  OK(kael_ne_(plain, w));
+  ck_assert(kael_requires_grad(plain));
+  end();
+}
+END_TEST
+
+START_TEST(logical_operators_in_place_are_outside_of_autograd) {
+  begin(_i);
+  T x = leaf(VEC(3, 0)), y = twice(x), plain = VEC(0, 1);
+  OK(kael_logical_not_(x)); /* a leaf, too */
+  HOLDS(kael_detach(x), 0, 1);
+  OK(kael_logical_and_(made(kael_select(y, 0, 0)), made(kael_select(x, 0, 0))));
+  grad_fn_is(y, "MulBackward0");
+  OK(backward(made(kael_sum(y))));
+  HOLDS(kael_grad(x), 2, 2);
+  OK(kael_logical_xor_(plain, x));
+  ck_assert(!kael_requires_grad(plain));
+  end();
+}
+END_TEST
+
+START_TEST(a_leaf_that_no_longer_requires_grad_gets_none) {
+  begin(_i);
+  T x = leaf(VEC(1, 2)), w = leaf(VEC(3, 4)), y = made(kael_mul(x, w));
+  OK(kael_requires_grad_(x, false));
+  OK(backward(made(kael_sum(y))));
+  ck_assert_ptr_null(kael_grad(x));
+  HOLDS(kael_grad(w), 1, 2);
+  end();
+}
+END_TEST
+
 START_TEST(nodes_have_pytorchs_names) {
   begin(_i);
   T x = leaf(matrix(2, 2, 1));
@@ -363,6 +404,9 @@ static Suite *suite(void) {
   BOTH(requires_grad_checks_dtype_and_leaf);
   BOTH(no_grad_and_enable_grad_nest);
   BOTH(operations_without_a_gradient_are_not_tracked);
+  BOTH(a_comparison_in_place_gives_zeros_to_both_operands);
+  BOTH(logical_operators_in_place_are_outside_of_autograd);
+  BOTH(a_leaf_that_no_longer_requires_grad_gets_none);
   BOTH(nodes_have_pytorchs_names);
   suite_add_tcase(s, t);
   return s;

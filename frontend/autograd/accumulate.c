@@ -89,6 +89,7 @@ static kl_status accumulate(kael_tensor *leaf, kael_tensor **grad) {
 
 /* The owner of external memory that is given back on the way may call us again. */
 kl_status kl_accumulate(kael_tensor *leaf, kael_tensor **grad) {
+  if (!kl_autograd_requires_grad(leaf)) return KL_OK; /* it was a leaf once, when it was used */
   if (accumulating) return accumulate(leaf, grad);
   pthread_mutex_lock(&accumulate_mutex);
   accumulating = true;

@@ -176,14 +176,28 @@ static kl_status choose(kl_grad_call *c, bool larger_wins) {
 GRADIENT(maximum) { return choose(c, true); }
 GRADIENT(minimum) { return choose(c, false); }
 
+/* A comparison has a history in place only, where its result is of a floating dtype. It ends in
+ * zeros, for both operands. */
+static kl_status nothing(kl_grad_call *c) {
+  for (uint32_t i = 0; i < c->node->n_edges; i++)
+    if (kl_expr_wants(c, i)) kl_expr_give(c, i, kl_expr_zeros_like(c, kl_expr_grad(c)));
+  return c->status;
+}
+GRADIENT(eq) { return nothing(c); }
+GRADIENT(ne) { return nothing(c); }
+GRADIENT(lt) { return nothing(c); }
+GRADIENT(le) { return nothing(c); }
+GRADIENT(gt) { return nothing(c); }
+GRADIENT(ge) { return nothing(c); }
+
 /* --- Choices -----------------------------------------------------------------------------------
  */
 
 GRADIENT(where) {
   T *grad = kl_expr_grad(c), *mask = kl_expr_saved(c, 0);
-  T *nothing = zero(c, (kl_dtype)grad->dtype);
-  if (kl_expr_wants(c, 1)) kl_expr_give(c, 1, kl_expr_where(c, mask, grad, nothing));
-  if (kl_expr_wants(c, 2)) kl_expr_give(c, 2, kl_expr_where(c, mask, nothing, grad));
+  T *none = zero(c, (kl_dtype)grad->dtype);
+  if (kl_expr_wants(c, 1)) kl_expr_give(c, 1, kl_expr_where(c, mask, grad, none));
+  if (kl_expr_wants(c, 2)) kl_expr_give(c, 2, kl_expr_where(c, mask, none, grad));
   return c->status;
 }
 

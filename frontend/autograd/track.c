@@ -83,11 +83,8 @@ kl_status kl_autograd_inplace_begin(kl_fn fn, kael_tensor *const *inputs, int n_
   *out_node = NULL;
   if (kl_thread.grad_disabled || !any_requires_grad(inputs, n_inputs)) return KL_OK;
   KL_TRY(check_leaf_and_view(inputs[0]));
-  /* A comparison in place: the result has no gradient, so the history ends in zeros. */
-  const bool differentiable = kl_gradient_of(fn)->apply != NULL;
   if (!kl_dtype_is_float((kl_dtype)inputs[0]->dtype)) return KL_OK;
-  return kl_node_create(differentiable ? fn : KL_FN_ZERO, inputs, differentiable ? n_inputs : 1,
-                        inputs, 1, attrs, true, out_node);
+  return kl_node_create(fn, inputs, n_inputs, inputs, 1, attrs, true, out_node);
 }
 
 /* The history of a base of which a view was written: CopySlices, around the operation. */
