@@ -1,6 +1,7 @@
 /* Type promotion: PyTorch's lattice and its three categories of operands. */
 #include "frontend/promote.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -55,20 +56,32 @@ bool kl_number_is_zero(kael_scalar number) {
   return number.kind == KAEL_SCALAR_INT ? number.as.i == 0 : !number.as.b;
 }
 
-/* Least and most value of an integer dtype. */
+/* Least value of an integer dtype, and one more than its largest. */
 static void integer_range(kl_dtype dtype, double *least, double *most) {
   int bits = 8 * (int)kl_dtype_size(dtype);
   *least = dtype == KL_U8 ? 0 : -ldexp(1, bits - 1);
-  *most = ldexp(1, dtype == KL_U8 ? bits : bits - 1); /* one more than the largest */
+  *most = ldexp(1, dtype == KL_U8 ? bits : bits - 1);
+}
+
+/* Whether PyTorch's checked conversion takes the number. An unsigned dtype takes the negatives of
+ * its integers, which wrap; a float must lie between the least and the largest value itself. */
+static bool number_fits(kael_scalar number, kl_dtype dtype) {
+  double least, most;
+  if (number.kind == KAEL_SCALAR_BOOL || dtype == KL_BOOL || dtype == KL_F64) return true;
+  if (dtype == KL_F32)
+    return number.kind == KAEL_SCALAR_INT || !isfinite(number.as.f) ||
+           fabs(number.as.f) <= (double)FLT_MAX;
+  integer_range(dtype, &least, &most);
+  if (number.kind == KAEL_SCALAR_FLOAT)
+    return number.as.f >= least && number.as.f < most && number.as.f <= most - 1;
+  if (dtype == KL_I64) return true;
+  if (dtype == KL_U8) least = 1 - most;
+  return (double)number.as.i >= least && (double)number.as.i < most;
 }
 
 kl_status kl_check_number(const char *op, kael_scalar number, kl_dtype dtype) {
-  if (!kl_dtype_is_integer(dtype) || number.kind == KAEL_SCALAR_BOOL) return KL_OK;
-  if (number.kind == KAEL_SCALAR_INT && dtype == KL_I64) return KL_OK;
-  double least, most, value = number.kind == KAEL_SCALAR_INT ? (double)number.as.i : number.as.f;
-  integer_range(dtype, &least, &most);
-  if (value > least - 1 && value < most) return KL_OK;
-  if (value == least) return KL_OK;
+  if (number_fits(number, dtype)) return KL_OK;
+  double value = number.kind == KAEL_SCALAR_INT ? (double)number.as.i : number.as.f;
   return kl_fail(KL_ERR_RUNTIME, "%s: value %g cannot be converted to type %s without overflow", op,
                  value, kl_dtype_torch_name(dtype));
 }

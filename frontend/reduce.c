@@ -82,6 +82,8 @@ kl_status kl_amax(kael_tensor *self, uint32_t mask, bool keepdim, kael_tensor **
 
 kl_status kl_argmax(kael_tensor *self, uint32_t mask, bool keepdim, kael_tensor **out) {
   kl_set_site("argmax");
+  if (self->dtype == KL_BOOL)
+    return kl_fail(KL_ERR_RUNTIME, "argmax(): does not support bool input");
   KL_TRY(check_not_empty("argmax", self, mask));
   return kl_record_reduce(KL_OP_REDUCE_ARGMAX, KL_I64, self, mask, keepdim, out);
 }
@@ -152,6 +154,12 @@ kael_tensor *kael_mean_dims(kael_tensor *self, int n_dims, const int64_t *dims, 
   return over_axes(kl_mean, self, dims, n_dims, keepdim);
 }
 kael_tensor *kael_amax(kael_tensor *self, int n_dims, const int64_t *dims, bool keepdim) {
+  if (!KL_MISSING(self) && n_dims == 0 && self->numel == 0) {
+    kl_fail(KL_ERR_RUNTIME,
+            "amax(): Expected reduction dim to be specified for input.numel() == 0. "
+            "Specify the reduction dim with the 'dim' argument.");
+    return NULL;
+  }
   return over_axes(kl_amax, self, dims, n_dims, keepdim);
 }
 kael_tensor *kael_any_dims(kael_tensor *self, int n_dims, const int64_t *dims, bool keepdim) {

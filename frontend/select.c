@@ -44,8 +44,7 @@ static kl_status plan_pow(const char *name, kael_tensor *self, kael_scalar expon
   if (exponent.kind == KAEL_SCALAR_INT && exponent.as.i < 0 && !kl_dtype_is_float(plan->dtype))
     return kl_fail(KL_ERR_RUNTIME, "%s: Integers to negative integer powers are not allowed.",
                    name);
-  if (plan->dtype == KL_BOOL)
-    return kl_fail(KL_ERR_RUNTIME, "%s: not supported for two bool operands", name);
+  KL_TRY(kl_check_number(name, exponent, plan->dtype));
   plan->exponent = exponent.kind == KAEL_SCALAR_FLOAT ? exponent.as.f
                    : exponent.kind == KAEL_SCALAR_INT ? (double)exponent.as.i
                                                       : (double)exponent.as.b;
@@ -62,6 +61,10 @@ static kl_status pow_primitive(const pow_plan *plan, kael_tensor *x, kael_tensor
   *n_args = 1;
   if (plan->exponent == 1) {
     *op = KL_OP_COPY;
+  } else if (plan->dtype == KL_BOOL) { /* the exponent is false, and the power 1 */
+    *op = KL_OP_OR;
+    args[1] = kl_arg_scalar(kl_scalar_from_int(1, KL_BOOL));
+    *n_args = 2;
   } else if (plan->exponent == 0.5 && is_float) {
     *op = KL_OP_SQRT;
   } else if (plan->exponent == -1 && is_float) {
@@ -156,9 +159,6 @@ static kl_status check_masked_fill(const char *name, const kael_tensor *self,
   if (mask->dtype != KL_BOOL)
     return kl_fail(KL_ERR_RUNTIME, "%s only supports boolean masks, but got mask with dtype %s",
                    name, kl_dtype_torch_name((kl_dtype)mask->dtype));
-  if (value.kind == KAEL_SCALAR_FLOAT && !kl_dtype_is_float((kl_dtype)self->dtype))
-    return kl_fail(KL_ERR_RUNTIME, "%s: value cannot be converted to type %s: a float was given",
-                   name, kl_dtype_torch_name((kl_dtype)self->dtype));
   return kl_check_number(name, value, (kl_dtype)self->dtype);
 }
 
@@ -169,7 +169,7 @@ kl_status kl_masked_fill(kael_tensor *self, kael_tensor *mask, kael_scalar value
   kl_dtype dtype = (kl_dtype)self->dtype;
   kl_arg args[3] = {{.tensor = mask}, {.scalar = kl_scalar_from(value, dtype)}, {.tensor = self}};
   kael_tensor *result = NULL;
-  kl_status status = kl_record_elem(KL_OP_SELECT, dtype, args, 3, KL_LAYOUT_KEEP, &result);
+  kl_status status = kl_record_elem(KL_OP_SELECT, dtype, args, 3, KL_LAYOUT_CONTIGUOUS, &result);
   kael_tensor *inputs[2] = {self, mask};
   kl_fn_attrs attrs = {.number = value};
   return track(status, KL_FN_MASKED_FILL, inputs, 2, &attrs, result, out);
@@ -186,18 +186,59 @@ static kl_status check_fits(const char *name, kael_tensor *self, kael_tensor *sr
                  name, kl_shape_text(self->ndim, self->shape), kl_shape_text(ndim, shape));
 }
 
-kl_status kl_masked_fill_(kael_tensor *self, kael_tensor *mask, kael_scalar value) {
-  kl_set_site("masked_fill_");
-  KL_TRY(check_masked_fill("masked_fill_", self, mask, value));
-  KL_TRY(check_fits("masked_fill_", self, mask));
-  kael_tensor *inputs[2] = {self, mask};
-  kl_fn_attrs attrs = {.number = value};
-  struct kl_autograd_node *node;
-  KL_TRY(begin_inplace(KL_FN_MASKED_FILL, "masked_fill_", inputs, 2, &attrs, &node));
+/* One number, so it does not matter how many positions are one element: as in PyTorch, an expanded
+ * tensor may be written. `out_into` has each of its elements once, and `out_mask` holds where the
+ * mask does at any of an element's positions. Both are owned. */
+static kl_status without_repeats(kael_tensor *self, kael_tensor *mask, kael_tensor **out_into,
+                                 kael_tensor **out_mask) {
+  uint32_t repeats = 0;
+  int64_t shape[KL_MAX_RANK];
+  for (int d = 0; d < self->ndim; d++) {
+    const bool repeated = self->strides[d] == 0 && self->shape[d] > 1;
+    shape[d] = repeated ? 1 : self->shape[d];
+    repeats |= (uint32_t)repeated << d;
+  }
+  if (!repeats) {
+    *out_into = kl_tensor_retain(self);
+    *out_mask = kl_tensor_retain(mask);
+    return KL_OK;
+  }
+  kael_tensor *wide, *any;
+  KL_TRY(kl_expand(mask, self->ndim, self->shape, &wide));
+  kl_status status = kl_any(wide, repeats, true, &any);
+  kl_tensor_release(wide);
+  if (status) return status;
+  status = kl_tensor_view(self, self->ndim, shape, self->strides, self->offset, out_into);
+  if (status)
+    kl_tensor_release(any);
+  else
+    *out_mask = any;
+  return status;
+}
+
+static kl_status masked_write(kael_tensor *self, kael_tensor *mask, kael_scalar value) {
   kl_dtype dtype = (kl_dtype)self->dtype;
   kl_arg args[3] = {{.tensor = mask}, {.scalar = kl_scalar_from(value, dtype)}, {.tensor = self}};
-  return kl_autograd_inplace_finish(kl_record_write(self, KL_OP_SELECT, dtype, args, 3), node,
-                                    self);
+  return kl_record_write(self, KL_OP_SELECT, dtype, args, 3);
+}
+
+kl_status kl_masked_fill_(kael_tensor *self, kael_tensor *mask, kael_scalar value) {
+  static const char name[] = "masked_fill_";
+  kl_set_site(name);
+  KL_TRY(check_masked_fill(name, self, mask, value));
+  KL_TRY(check_fits(name, self, mask));
+  kael_tensor *into, *where, *inputs[2] = {self, mask};
+  KL_TRY(without_repeats(self, mask, &into, &where));
+  kl_fn_attrs attrs = {.number = value};
+  struct kl_autograd_node *node = NULL;
+  kl_status status = kl_check_inplace(into, name);
+  if (!status && kl_autograd_sees(inputs, 2))
+    status = kl_autograd_inplace_begin(KL_FN_MASKED_FILL, inputs, 2, &attrs, &node);
+  kl_set_site(name);
+  if (!status) status = masked_write(into, where, value);
+  kl_tensor_release(into);
+  kl_tensor_release(where);
+  return kl_autograd_inplace_finish(status, node, self);
 }
 
 /* --- Casts and copies ------------------------------------------------------------------------- */

@@ -166,9 +166,10 @@ KAEL_API kael_status kael_pow_(kael_tensor *self, kael_scalar exponent);
  * dtype of self and other. */
 KAEL_API kael_tensor *kael_where(kael_tensor *condition, kael_tensor *self, kael_tensor *other);
 
-/* `value` where the bool tensor `mask` holds, else self; both broadcast. Result: self's dtype.
- * KAEL_ERR_RUNTIME for a value that self's dtype cannot hold. In place the mask must broadcast to
- * self's shape. */
+/* `value` where the bool tensor `mask` holds, else self; both broadcast. Result: self's dtype,
+ * contiguous. KAEL_ERR_RUNTIME for a value that self's dtype cannot hold. In place the mask must
+ * broadcast to self's shape; self may be expanded: an element is written where the mask holds at
+ * any of its positions. */
 KAEL_API kael_tensor *kael_masked_fill(kael_tensor *self, kael_tensor *mask, kael_scalar value);
 KAEL_API kael_status kael_masked_fill_(kael_tensor *self, kael_tensor *mask, kael_scalar value);
 

@@ -24,7 +24,8 @@ KAEL_API kael_tensor *kael_sum_dims(kael_tensor *self, int n_dims, const int64_t
 KAEL_API kael_tensor *kael_mean(kael_tensor *self);
 KAEL_API kael_tensor *kael_mean_dims(kael_tensor *self, int n_dims, const int64_t *dims,
                                      bool keepdim);
-/* The largest element; NaN wins. Result: self's dtype. KAEL_ERR_INDEX for a dim of size 0. Its
+/* The largest element; NaN wins. Result: self's dtype. KAEL_ERR_INDEX for a dim of size 0,
+ * KAEL_ERR_RUNTIME for a tensor without elements and no dims. Its
  * gradient is shared evenly among equal largest elements. */
 KAEL_API kael_tensor *kael_amax(kael_tensor *self, int n_dims, const int64_t *dims, bool keepdim);
 /* Where the largest element stands first, as int64: in the flattened tensor, or along `dim`. */
