@@ -1,5 +1,6 @@
 /* Reading an element by its dtype, and tensors as text. */
 #include "frontend/element.h"
+#include "frontend/half.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,9 @@ int64_t kl_element_int(const void *element, kl_dtype dtype) {
       return (int16_t)scalar.bits;
     case KL_I32:
       return scalar.i32;
+    case KL_F16:
+    case KL_BF16:
+      return kl_scalar_from_double(kl_half_to_float((uint16_t)scalar.bits, dtype), KL_I64).i64;
     case KL_F32:
       return kl_scalar_from_double(scalar.f32, KL_I64).i64;
     case KL_F64:
@@ -35,6 +39,7 @@ double kl_element_double(const void *element, kl_dtype dtype) {
   memcpy(&scalar, element, kl_dtype_size(dtype));
   if (dtype == KL_F32) return scalar.f32;
   if (dtype == KL_F64) return scalar.f64;
+  if (kl_dtype_is_half(dtype)) return kl_half_to_float((uint16_t)scalar.bits, dtype);
   return (double)kl_element_int(element, dtype);
 }
 
@@ -44,7 +49,7 @@ static void add_element(kl_text *text, const char *element, kl_dtype dtype) {
   if (dtype == KL_BOOL)
     kl_text_add(text, *element ? "True" : "False");
   else if (kl_dtype_is_float(dtype))
-    kl_text_add(text, "%.*g", dtype == KL_F64 ? 8 : 6, kl_element_double(element, dtype));
+    kl_text_add(text, "%.*g", dtype == KL_F64 ? 8 : dtype == KL_F32 ? 6 : 4, kl_element_double(element, dtype));
   else
     kl_text_add(text, "%lld", (long long)kl_element_int(element, dtype));
 }

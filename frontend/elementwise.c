@@ -1,10 +1,11 @@
 /* The elementwise operators of one and two operands, made from frontend/ops.def: promotion, the
  * primitive, autograd, and the form in place. */
+#include "frontend/half.h"
 #include "frontend/ops.h"
 #include "frontend/promote.h"
 #include "kael/ops.h"
 
-typedef enum rule { RULE_SAME, RULE_NUMBER, RULE_FLOAT, RULE_COMPARE, RULE_LOGICAL } rule;
+typedef enum rule { RULE_SAME, RULE_NUMBER, RULE_FLOAT, RULE_COMPARE, RULE_LOGICAL, RULE_BITS } rule;
 
 /* An operator as its line of the table says. */
 typedef struct elem_fn {
@@ -21,13 +22,17 @@ typedef struct elem_call {
   int n_inputs;
   const kael_scalar *number; /* in place of the second tensor, or NULL */
   kl_op op;
-  kl_dtype dtype; /* of the primitive's result */
+  kl_dtype dtype;  /* of the primitive's result */
+  kl_dtype result; /* of the operator's, which is rounded once from that of f32 where it is half */
   kl_arg args[2];
   int n_args;
   kael_tensor *temps[2]; /* casts of the inputs; owned */
 } elem_call;
 
 static kl_status check_rule(const elem_call *call, kl_dtype common) {
+  if (call->fn->rule == RULE_BITS && kl_dtype_is_float(common))
+    return kl_fail(KL_ERR_NOT_IMPLEMENTED, "%s: not implemented for '%s'", call->fn->name,
+                   kl_dtype_torch_name(common));
   if (call->fn->rule != RULE_NUMBER) return KL_OK;
   if (call->fn->fn == KL_FN_SUB) {
     bool other_is_bool =
@@ -73,6 +78,10 @@ static void choose_primitive(elem_call *call, kl_dtype common) {
   call->dtype = call->fn->rule == RULE_COMPARE ? KL_BOOL : common;
   if (common == KL_BOOL && call->op == KL_OP_ADD) call->op = KL_OP_OR;
   if (common == KL_BOOL && call->op == KL_OP_MUL) call->op = KL_OP_AND;
+  /* Integers are whole, and the only bool above zero is 1. */
+  if (!kl_dtype_is_float(common) && call->op >= KL_OP_FLOOR && call->op <= KL_OP_TRUNC)
+    call->op = KL_OP_COPY;
+  if (common == KL_BOOL && call->op == KL_OP_SIGN) call->op = KL_OP_COPY;
   if (call->fn->fn == KL_FN_RELU)
     call->args[call->n_args++] = kl_arg_scalar(kl_scalar_from_int(0, common));
   if (call->fn->fn == KL_FN_SQUARE) call->args[call->n_args++] = call->args[0];
@@ -83,10 +92,19 @@ static void finish_call(elem_call *call) {
   kl_tensor_release(call->temps[1]);
 }
 
+/* The number as the operator computes with it: to compare, it becomes an element first. */
+static kl_scalar number_of(const elem_call *call, kl_dtype common, kl_dtype compute) {
+  kl_scalar scalar = kl_scalar_from(*call->number, compute);
+  if (call->fn->rule == RULE_COMPARE && compute != common)
+    scalar.f32 = kl_half_to_float(kl_half_from_float(scalar.f32, common), common);
+  return scalar;
+}
+
 static kl_status prepare_call(elem_call *call) {
-  kl_dtype common = common_dtype(call);
-  if (call->fn->fn == KL_FN_SQUARE && common == KL_BOOL) common = KL_I64; /* as pow(x, 2) */
-  KL_TRY(check_rule(call, common));
+  kl_dtype promoted = common_dtype(call);
+  if (call->fn->fn == KL_FN_SQUARE && promoted == KL_BOOL) promoted = KL_I64; /* as pow(x, 2) */
+  KL_TRY(check_rule(call, promoted));
+  const kl_dtype common = kl_compute_dtype(promoted);
   for (int i = 0; i < call->n_inputs; i++) {
     kael_tensor *input = call->inputs[i];
     if (input->dtype != common) {
@@ -100,8 +118,9 @@ static kl_status prepare_call(elem_call *call) {
     call->args[call->n_args++] = kl_arg_tensor(input);
   }
   if (call->number)
-    call->args[call->n_args++] = kl_arg_scalar(kl_scalar_from(*call->number, common));
+    call->args[call->n_args++] = kl_arg_scalar(number_of(call, promoted, common));
   choose_primitive(call, common);
+  call->result = call->fn->rule == RULE_COMPARE ? KL_BOOL : promoted;
   if (call->fn->fn == KL_FN_ABS && common == KL_BOOL) call->op = KL_OP_COPY;
   return KL_OK;
 }
@@ -122,6 +141,11 @@ static kl_status call_new(const elem_fn *fn, kael_tensor *self, kael_tensor *oth
   kl_status status =
       kl_record_elem(call.op, call.dtype, call.args, call.n_args, KL_LAYOUT_KEEP, &result);
   finish_call(&call);
+  if (!status && call.dtype != call.result) {
+    kael_tensor *wide = result;
+    status = kl_record_cast(wide, call.result, &result);
+    kl_tensor_release(wide);
+  }
   if (status) return status;
   if (kl_autograd_wanted(call.inputs, call.n_inputs)) {
     kl_fn_attrs attrs = attrs_of(&call);
@@ -138,10 +162,10 @@ static kl_status call_new(const elem_fn *fn, kael_tensor *self, kael_tensor *oth
 /* The result can be written to self: dtype and shape. */
 static kl_status check_result(const elem_call *call) {
   const kael_tensor *self = call->inputs[0];
-  if (!kl_can_cast(call->dtype, (kl_dtype)self->dtype) && call->fn->rule != RULE_COMPARE &&
+  if (!kl_can_cast(call->result, (kl_dtype)self->dtype) && call->fn->rule != RULE_COMPARE &&
       call->fn->rule != RULE_LOGICAL)
     return kl_fail(KL_ERR_RUNTIME, "%s: result type %s can't be cast to the desired output type %s",
-                   call->fn->name_inplace, kl_dtype_torch_name(call->dtype),
+                   call->fn->name_inplace, kl_dtype_torch_name(call->result),
                    kl_dtype_torch_name((kl_dtype)self->dtype));
   if (call->n_inputs < 2) return KL_OK;
   int ndim;

@@ -33,7 +33,7 @@ typedef struct kl_fn_attrs {
   bool keepdim;
   bool other_is_number;
   int reduction;
-  kael_scalar number;
+  kael_scalar number, number2; /* clamp: min and max, there where bits 0 and 1 of mask are set */
   int ndim;
   int64_t dims[KL_MAX_RANK];
   int64_t strides[KL_MAX_RANK];

@@ -2,6 +2,7 @@
 #include "kael/nn.h"
 #include "frontend/bounds.h"
 #include "frontend/compose.h"
+#include "frontend/half.h"
 #include "frontend/ops.h"
 
 static kl_status check_floating(const kael_tensor *self) {
@@ -70,8 +71,13 @@ static kl_status softmax_by(kl_status (*raw)(kael_tensor *, int, kael_tensor **)
   kl_set_site(name);
   KL_TRY(check_floating(self));
   KL_TRY(kl_dim_check(dim, self->ndim, &attrs.dim));
-  kael_tensor *result;
-  KL_TRY(raw(self, attrs.dim, &result));
+  kael_tensor *wide, *made = NULL, *result = NULL;
+  KL_TRY(kl_record_cast(self, kl_compute_dtype((kl_dtype)self->dtype), &wide));
+  kl_status status = raw(wide, attrs.dim, &made);
+  if (!status) status = kl_record_cast(made, (kl_dtype)self->dtype, &result);
+  kl_tensor_release(wide);
+  kl_tensor_release(made);
+  if (status) return status;
   KL_TRY(kl_compose_track(fn, &self, 1, &attrs, &result));
   *out = result;
   return KL_OK;

@@ -48,6 +48,14 @@ kl_status kl_copy_(kael_tensor *self, kael_tensor *src) KL_MUST_CHECK;
 kl_status kl_fill_(kael_tensor *self, kael_scalar value) KL_MUST_CHECK;
 kl_status kl_zero_(kael_tensor *self) KL_MUST_CHECK;
 
+kl_status kl_remainder(kael_tensor *self, kael_tensor *other, kael_tensor **out) KL_MUST_CHECK;
+kl_status kl_fmod(kael_tensor *self, kael_tensor *other, kael_tensor **out) KL_MUST_CHECK;
+kl_status kl_floor_divide(kael_tensor *self, kael_tensor *other, kael_tensor **out) KL_MUST_CHECK;
+kl_status kl_bitwise_left_shift(kael_tensor *self, kael_tensor *other,
+                                kael_tensor **out) KL_MUST_CHECK;
+kl_status kl_bitwise_right_shift(kael_tensor *self, kael_tensor *other,
+                                 kael_tensor **out) KL_MUST_CHECK;
+
 /* New tensors without history. `like`: its shape and dtype, contiguous. */
 kl_status kl_full(kl_dtype dtype, int ndim, const int64_t *shape, kael_scalar value,
                   kael_tensor **out) KL_MUST_CHECK;

@@ -1,5 +1,6 @@
 /* Type promotion: PyTorch's lattice and its three categories of operands. */
 #include "frontend/promote.h"
+#include "frontend/half.h"
 
 #include <float.h>
 #include <math.h>
@@ -71,6 +72,10 @@ static bool number_fits(kael_scalar number, kl_dtype dtype) {
   if (dtype == KL_F32)
     return number.kind == KAEL_SCALAR_INT || !isfinite(number.as.f) ||
            fabs(number.as.f) <= (double)FLT_MAX;
+  if (kl_dtype_is_half(dtype)) {
+    double size = fabs(number.kind == KAEL_SCALAR_INT ? (double)number.as.i : number.as.f);
+    return !isfinite(size) || size <= (dtype == KL_F16 ? 65504 : 0x1.FEp127);
+  }
   integer_range(dtype, &least, &most);
   if (number.kind == KAEL_SCALAR_FLOAT)
     return number.as.f >= least && number.as.f < most && number.as.f <= most - 1;
@@ -106,6 +111,10 @@ kl_scalar kl_scalar_from_int(int64_t number, kl_dtype dtype) {
     case KL_F64:
       scalar.f64 = (double)number;
       break;
+    case KL_F16:
+    case KL_BF16:
+      scalar.bits = kl_half_from_float((float)number, dtype);
+      break;
     case KL_I32:
       scalar.i32 = (int32_t)number;
       break;
@@ -129,6 +138,8 @@ kl_scalar kl_scalar_from_double(double number, kl_dtype dtype) {
     scalar.f64 = number;
   else if (dtype == KL_F32)
     scalar.f32 = (float)number;
+  else if (kl_dtype_is_half(dtype))
+    scalar.bits = kl_half_from_float((float)number, dtype);
   else if (dtype == KL_BOOL)
     scalar.u8 = number != 0;
   else
@@ -150,8 +161,7 @@ size_t kael_dtype_size(kael_dtype dtype) {
 }
 
 bool kael_dtype_is_supported(kael_dtype dtype) {
-  return dtype == KAEL_BOOL || dtype == KAEL_U8 || dtype == KAEL_I32 || dtype == KAEL_I64 ||
-         dtype == KAEL_F32 || dtype == KAEL_F64;
+  return (unsigned)dtype < KL_DTYPE_COUNT;
 }
 
 #define SAME(public, internal)                                                                     \

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "frontend/half.h"
 #include "frontend/layout.h"
 #include "frontend/record_value.h"
 
@@ -168,8 +169,41 @@ static kl_status make_value(kl_op op, kl_dtype dtype, const elem_plan *plan, con
   return KL_OK;
 }
 
+/* Whether the primitive would compute with f16 or bf16, which only moves may see. */
+static bool computes_with_half(kl_op op, const kl_arg *args, int n_args) {
+  if (op == KL_OP_COPY || op == KL_OP_CAST || op == KL_OP_BITCAST || op == KL_OP_SELECT) return false;
+  for (int i = 0; i < n_args; i++)
+    if (args[i].tensor && kl_dtype_is_half((kl_dtype)args[i].tensor->dtype)) return true;
+  return false;
+}
+
+/* The same in f32, rounded at the end. */
+static kl_status record_half(kl_op op, kl_dtype dtype, const kl_arg *args, int n_args,
+                             kl_layout layout, kael_tensor **out) {
+  kl_arg wide[MAX_ARGS] = {{0}};
+  kael_tensor *result = NULL;
+  kl_dtype half = KL_F16;
+  for (int i = 0; i < n_args; i++)
+    if (args[i].tensor) half = (kl_dtype)args[i].tensor->dtype;
+  kl_status status = KL_OK;
+  for (int i = 0; i < n_args && !status; i++) {
+    if (args[i].tensor)
+      status = kl_record_cast(args[i].tensor, KL_F32, &wide[i].tensor);
+    else
+      wide[i].scalar.f32 = kl_half_to_float((uint16_t)args[i].scalar.bits, half);
+  }
+  if (!status)
+    status = kl_record_elem(op, kl_compute_dtype(dtype), wide, n_args, layout, &result);
+  if (!status) status = kl_record_cast(result, dtype, out);
+  kl_tensor_release(result);
+  for (int i = 0; i < n_args; i++) kl_tensor_release(wide[i].tensor);
+  return status;
+}
+
 kl_status kl_record_elem(kl_op op, kl_dtype dtype, const kl_arg *args, int n_args, kl_layout layout,
                          kael_tensor **out) {
+  if (computes_with_half(op, args, n_args))
+    return record_half(op, dtype, args, n_args, layout, out);
   elem_plan plan;
   KL_TRY(make_plan(args, n_args, layout, &plan));
   kl_read reads[MAX_ARGS];

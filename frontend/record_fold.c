@@ -1,5 +1,6 @@
 /* Recording of what has an iteration space larger than its result, or reads by an index:
  * reductions, matrix products, gathers. */
+#include "frontend/half.h"
 #include "frontend/layout.h"
 #include "frontend/record_value.h"
 
@@ -31,8 +32,22 @@ static int64_t product(int n, const int64_t *sizes) {
   return result;
 }
 
+/* f16 and bf16 are folded in f32 and rounded once. */
+static kl_status reduce_half(kl_op op, kl_dtype dtype, kael_tensor *a, uint32_t mask, bool keepdim,
+                             kael_tensor **out) {
+  kael_tensor *wide, *result;
+  KL_TRY(kl_record_cast(a, KL_F32, &wide));
+  kl_status status = kl_record_reduce(op, kl_compute_dtype(dtype), wide, mask, keepdim, &result);
+  kl_tensor_release(wide);
+  if (status) return status;
+  status = kl_record_cast(result, dtype, out);
+  kl_tensor_release(result);
+  return status;
+}
+
 kl_status kl_record_reduce(kl_op op, kl_dtype dtype, kael_tensor *a, uint32_t mask, bool keepdim,
                            kael_tensor **out) {
+  if (kl_dtype_is_half((kl_dtype)a->dtype)) return reduce_half(op, dtype, a, mask, keepdim, out);
   kl_walk kept, folded;
   int64_t shape[KL_MAX_RANK];
   int ndim = split_dims(a, mask, keepdim, &kept, &folded, shape);
@@ -72,7 +87,20 @@ static void append_dim(kl_walk *walk, int64_t size, int64_t stride_a, int64_t st
   walk->strides[1][place] = stride_b;
 }
 
+static kl_status matmul_half(kael_tensor *a, kael_tensor *b, kael_tensor **out) {
+  kael_tensor *left, *right = NULL, *product = NULL;
+  KL_TRY(kl_record_cast(a, KL_F32, &left));
+  kl_status status = kl_record_cast(b, KL_F32, &right);
+  if (!status) status = kl_record_matmul(left, right, &product);
+  if (!status) status = kl_record_cast(product, (kl_dtype)a->dtype, out);
+  kl_tensor_release(left);
+  kl_tensor_release(right);
+  kl_tensor_release(product);
+  return status;
+}
+
 kl_status kl_record_matmul(kael_tensor *a, kael_tensor *b, kael_tensor **out) {
+  if (kl_dtype_is_half((kl_dtype)a->dtype)) return matmul_half(a, b, out);
   int n_batch = a->ndim - 2;
   int64_t shape[KL_MAX_RANK];
   kl_walk walk = {.n_walked = 2};

@@ -1,5 +1,6 @@
 /* Reductions over axes: dtypes, empty cases, autograd; and their public forms. */
 #include "kael/reduce.h"
+#include "frontend/half.h"
 #include "frontend/ops.h"
 #include "frontend/promote.h"
 
@@ -52,11 +53,14 @@ kl_status kl_mean(kael_tensor *self, uint32_t mask, bool keepdim, kael_tensor **
         "mean(): could not infer output dtype. Input dtype must be either a floating point "
         "or complex dtype. Got: %s",
         kl_dtype_torch_name(dtype));
-  kael_tensor *sum, *result = NULL;
-  KL_TRY(kl_record_reduce(KL_OP_REDUCE_SUM, dtype, self, mask, keepdim, &sum));
-  kl_scalar count = kl_scalar_from_int(folded_count(self, mask), dtype);
-  kl_status status = kl_record_binary_scalar(KL_OP_DIV, sum, count, &result);
+  const kl_dtype compute = kl_compute_dtype(dtype);
+  kael_tensor *sum, *quotient = NULL, *result = NULL;
+  KL_TRY(cast_and_fold(KL_OP_REDUCE_SUM, compute, compute, self, mask, keepdim, &sum));
+  kl_scalar count = kl_scalar_from_int(folded_count(self, mask), compute);
+  kl_status status = kl_record_binary_scalar(KL_OP_DIV, sum, count, &quotient);
+  if (!status) status = kl_record_cast(quotient, dtype, &result);
   kl_tensor_release(sum);
+  kl_tensor_release(quotient);
   return track(status, KL_FN_MEAN, self, mask, keepdim, result, out);
 }
 

@@ -1,4 +1,5 @@
 /* Elementwise operators written by hand: pow, where, masked_fill, casts, copies, fills. */
+#include "frontend/half.h"
 #include "frontend/ops.h"
 #include "frontend/promote.h"
 #include "kael/ops.h"
@@ -33,14 +34,16 @@ static kl_status begin_inplace(kl_fn fn, const char *name, kael_tensor *const *i
 /* --- pow -------------------------------------------------------------------------------------- */
 
 typedef struct pow_plan {
-  kl_dtype dtype;
+  kl_dtype result;
+  kl_dtype dtype; /* that it is computed in */
   double exponent;
   kl_scalar scalar; /* the exponent in the dtype */
 } pow_plan;
 
 static kl_status plan_pow(const char *name, kael_tensor *self, kael_scalar exponent,
                           pow_plan *plan) {
-  plan->dtype = kl_result_type(&self, 1, &exponent);
+  plan->result = kl_result_type(&self, 1, &exponent);
+  plan->dtype = kl_compute_dtype(plan->result);
   if (exponent.kind == KAEL_SCALAR_INT && exponent.as.i < 0 && !kl_dtype_is_float(plan->dtype))
     return kl_fail(KL_ERR_RUNTIME, "%s: Integers to negative integer powers are not allowed.",
                    name);
@@ -101,6 +104,11 @@ kl_status kl_pow(kael_tensor *self, kael_scalar exponent, kael_tensor **out) {
   if (!status) status = kl_record_elem(op, plan.dtype, args, n_args, KL_LAYOUT_KEEP, &result);
   kl_tensor_release(x);
   kl_tensor_release(temp);
+  if (!status && plan.dtype != plan.result) {
+    kael_tensor *wide = result;
+    status = kl_record_cast(wide, plan.result, &result);
+    kl_tensor_release(wide);
+  }
   kl_fn_attrs attrs = {.number = exponent};
   return track(status, KL_FN_POW, &self, 1, &attrs, result, out);
 }
@@ -109,10 +117,10 @@ kl_status kl_pow_(kael_tensor *self, kael_scalar exponent) {
   kl_set_site("pow_");
   pow_plan plan;
   KL_TRY(plan_pow("pow_", self, exponent, &plan));
-  if (!kl_can_cast(plan.dtype, (kl_dtype)self->dtype))
+  if (!kl_can_cast(plan.result, (kl_dtype)self->dtype))
     return kl_fail(KL_ERR_RUNTIME,
                    "pow_: result type %s can't be cast to the desired output type %s",
-                   kl_dtype_torch_name(plan.dtype), kl_dtype_torch_name((kl_dtype)self->dtype));
+                   kl_dtype_torch_name(plan.result), kl_dtype_torch_name((kl_dtype)self->dtype));
   kl_fn_attrs attrs = {.number = exponent};
   struct kl_autograd_node *node;
   KL_TRY(begin_inplace(KL_FN_POW, "pow_", &self, 1, &attrs, &node));

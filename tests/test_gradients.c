@@ -60,7 +60,8 @@ static T after(kael_status status, T x) { return status == KAEL_OK ? x : NULL; }
 static T square_after(kael_status status, T x) { return status == KAEL_OK ? kael_mul(x, x) : NULL; }
 
 #define UNARY(X)                                                                                   \
-  X(neg) X(abs) X(exp) X(log) X(sqrt) X(tanh) X(sigmoid) X(reciprocal) X(relu) X(square)
+  X(neg) X(abs) X(exp) X(log) X(sqrt) X(tanh) X(sigmoid) X(reciprocal) X(relu) X(square)           \
+  X(sin) X(cos) X(tan) X(erf) X(rsqrt) X(exp2) X(expm1) X(log2) X(log10) X(log1p) X(silu)
 #define X(name)                                                                                    \
   static T f_##name(T *x) { return kael_##name(x[0]); }                                            \
   static T f_##name##_in_place(T *x) {                                                             \
@@ -73,7 +74,7 @@ static T square_after(kael_status status, T x) { return status == KAEL_OK ? kael
   }
 UNARY(X)
 #undef X
-#define BINARY(X) X(add) X(sub) X(mul) X(div) X(maximum) X(minimum)
+#define BINARY(X) X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(atan2) X(copysign)
 #define X(name)                                                                                    \
   static T f_##name(T *x) { return kael_##name(x[0], x[1]); }                                      \
   static T f_##name##_number(T *x) { return kael_##name##_scalar(x[0], kael_f(1.7)); }             \
@@ -114,6 +115,35 @@ static T f_zero(T *x) {
   T y = kael_add(x[0], x[0]);
   return square_after(kael_zero_(kael_select(y, 1, 1)), y);
 }
+
+static T f_floor(T *x) { return kael_mul(kael_floor(x[0]), x[0]); }
+static T f_remainder(T *x) { return kael_remainder(x[0], x[1]); }
+static T f_fmod(T *x) { return kael_fmod(x[0], x[1]); }
+static T f_fmax(T *x) { return kael_fmax(x[0], x[1]); }
+static T f_fmin(T *x) { return kael_fmin(x[0], x[1]); }
+static const kael_scalar low = {KAEL_SCALAR_FLOAT, {.f = -0.7}}, high = {KAEL_SCALAR_FLOAT, {.f = 0.9}};
+static T f_clamp(T *x) { return kael_square(kael_clamp(x[0], &low, &high)); }
+static T f_clamp_below(T *x) { return kael_square(kael_clamp(x[0], &low, NULL)); }
+static T f_clamp_in_place(T *x) {
+  T y = own(x[0]);
+  return square_after(kael_clamp_(y, NULL, &high), y);
+}
+static T f_clamp_tensor(T *x) { return kael_square(kael_clamp_tensor(x[0], x[1], x[2])); }
+static T f_clamp_tensor_above(T *x) { return kael_square(kael_clamp_tensor(x[0], KAEL_NONE, x[1])); }
+static T f_lerp(T *x) { return kael_lerp(x[0], x[1], kael_f(0.3)); }
+static T f_lerp_tensor(T *x) { return kael_lerp_tensor(x[0], x[1], x[2]); }
+static T f_lerp_in_place(T *x) {
+  T y = own(x[0]);
+  return square_after(kael_lerp_(y, x[1], kael_f(0.8)), y);
+}
+static T f_addcmul(T *x) { return kael_addcmul(x[0], x[1], x[2], kael_f(1.5)); }
+static T f_addcdiv(T *x) { return kael_addcdiv(x[0], x[1], x[2], kael_f(1.5)); }
+static T f_addcmul_in_place(T *x) {
+  T y = own(x[0]);
+  return after(kael_addcmul_(y, x[0], x[1], kael_f(2)), y);
+}
+static T f_gelu(T *x) { return kael_gelu(x[0], false); }
+static T f_gelu_tanh(T *x) { return kael_gelu(x[0], true); }
 
 static T f_sum(T *x) { return kael_sum(x[0]); }
 static T f_sum_dims(T *x) { return kael_sum_dims(x[0], SHAPE(0, -1), false); }
@@ -241,6 +271,35 @@ static const grad_case cases[] = {
     UNARY_CASES(reciprocal, POSITIVE),
     UNARY_CASES(relu, ANY),
     UNARY_CASES(square, ANY),
+    UNARY_CASES(sin, ANY),
+    UNARY_CASES(cos, ANY),
+    UNARY_CASES(tan, D2(2, 3, -1, 1)),
+    UNARY_CASES(erf, ANY),
+    UNARY_CASES(rsqrt, POSITIVE),
+    UNARY_CASES(exp2, ANY),
+    UNARY_CASES(expm1, ANY),
+    UNARY_CASES(log2, POSITIVE),
+    UNARY_CASES(log10, POSITIVE),
+    UNARY_CASES(log1p, POSITIVE),
+    UNARY_CASES(silu, ANY),
+    CASE1(floor, ANY),
+    CASE2(remainder, POSITIVE, D1(3, 0.3, 0.45)),
+    CASE2(fmod, POSITIVE, D1(3, 0.3, 0.45)),
+    CASE2(fmax, ANY, D1(3, -2, 2)),
+    CASE2(fmin, ANY, D1(3, -2, 2)),
+    CASE1(clamp, ANY),
+    CASE1(clamp_below, ANY),
+    CASE1(clamp_in_place, ANY),
+    CASE3(clamp_tensor, ANY, D1(3, -1.5, -0.5), D0(0.5, 1)),
+    CASE2(clamp_tensor_above, ANY, D1(3, -1, 1)),
+    CASE2(lerp, ANY, ANY),
+    CASE3(lerp_tensor, ANY, ANY, D1(3, 0.1, 0.9)),
+    CASE2(lerp_in_place, ANY, ANY),
+    CASE3(addcmul, ANY, ANY, D1(3, -2, 2)),
+    CASE3(addcdiv, ANY, ANY, D1(3, 0.5, 3)),
+    CASE2(addcmul_in_place, ANY, ANY),
+    CASE1(gelu, ANY),
+    CASE1(gelu_tanh, ANY),
 #define BINARY_CASES(fn)                                                                           \
   CASE2(fn, POSITIVE, POSITIVE), CASE2(fn, POSITIVE, D1(3, 0.5, 3)),                               \
       CASE2(fn, D2(2, 1, 0.5, 3), D3(2, 1, 3, 0.5, 3)), CASE2(fn, POSITIVE, D0(0.9, 2)),           \

@@ -42,15 +42,19 @@ static inline const kl_autograd_spec *kl_expr_spec(const kl_grad_call *call, uin
 }
 kael_tensor *kl_expr_saved(kl_grad_call *call, int source);
 
-#define KL_EXPR_UNARY(X) X(neg) X(exp) X(square) X(logical_not) X(clone)
+#define KL_EXPR_UNARY(X)                                                                           \
+  X(neg) X(exp) X(square) X(logical_not) X(clone) X(sin) X(cos) X(erf) X(tanh) X(sigmoid)          \
+  X(reciprocal) X(floor) X(trunc) X(abs) X(sqrt)
 #define X(name) kael_tensor *kl_expr_##name(kl_grad_call *call, kael_tensor *a);
 KL_EXPR_UNARY(X)
 #undef X
-#define KL_EXPR_BINARY(X) X(add) X(sub) X(mul) X(div) X(eq) X(lt) X(gt) X(matmul)
+#define KL_EXPR_BINARY(X)                                                                          \
+  X(add) X(sub) X(mul) X(div) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(matmul) X(logical_and)         \
+  X(logical_or)
 #define X(name) kael_tensor *kl_expr_##name(kl_grad_call *call, kael_tensor *a, kael_tensor *b);
 KL_EXPR_BINARY(X)
 #undef X
-#define KL_EXPR_NUMBER(X) X(mul) X(div) X(eq) X(lt) X(le) X(gt)
+#define KL_EXPR_NUMBER(X) X(add) X(mul) X(div) X(eq) X(lt) X(le) X(gt) X(ge)
 #define X(name)                                                                                    \
   kael_tensor *kl_expr_##name##_number(kl_grad_call *call, kael_tensor *a, kael_scalar b);
 KL_EXPR_NUMBER(X)

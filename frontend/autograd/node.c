@@ -147,7 +147,8 @@ static void fill_args(kl_node_args *args, const kl_fn_attrs *attrs) {
                          .step = attrs->step,
                          .keepdim = attrs->keepdim,
                          .other_is_number = attrs->other_is_number,
-                         .number = attrs->number};
+                         .number = attrs->number,
+                         .number2 = attrs->number2};
 }
 
 /* In place, self's contents are saved as a copy: its storage is about to be written. */

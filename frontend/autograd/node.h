@@ -39,7 +39,7 @@ typedef struct kl_node_args {
   uint32_t mask;
   int64_t start, end, step;
   bool keepdim, other_is_number;
-  kael_scalar number;
+  kael_scalar number, number2;
 } kl_node_args;
 
 struct kl_grad_call;

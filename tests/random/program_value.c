@@ -117,6 +117,9 @@ static kl_dtype compute_dtype(const program_fn *fn, kl_dtype promoted) {
 }
 
 static kl_op compute_op(const program_fn *fn, kl_dtype dtype) {
+  const bool rounds = fn->op >= KL_OP_FLOOR && fn->op <= KL_OP_TRUNC;
+  if (rounds && !kl_dtype_is_float(dtype)) return KL_OP_COPY; /* integers are whole */
+  if (fn->op == KL_OP_SIGN && dtype == KL_BOOL) return KL_OP_COPY;
   if (dtype != KL_BOOL) return (kl_op)fn->op;
   return fn->op == KL_OP_ADD ? KL_OP_OR : fn->op == KL_OP_MUL ? KL_OP_AND : (kl_op)fn->op;
 }

@@ -160,6 +160,161 @@ inline Tensor logical_xor(const Tensor &self, const Tensor &other) {
 }
 inline Tensor logical_xor(const Tensor &self, Scalar other) { return self.logical_xor(other); }
 
+/// Sine of radians.
+inline Tensor sin(const Tensor &self) { return self.sin(); }
+
+/// Cosine of radians.
+inline Tensor cos(const Tensor &self) { return self.cos(); }
+
+/// Tangent of radians.
+inline Tensor tan(const Tensor &self) { return self.tan(); }
+
+/// The error function.
+inline Tensor erf(const Tensor &self) { return self.erf(); }
+
+/// 1 / sqrt(x).
+inline Tensor rsqrt(const Tensor &self) { return self.rsqrt(); }
+
+/// 2 to the power of each element.
+inline Tensor exp2(const Tensor &self) { return self.exp2(); }
+
+/// exp(x) - 1, exact near zero.
+inline Tensor expm1(const Tensor &self) { return self.expm1(); }
+
+/// Logarithm to the base 2.
+inline Tensor log2(const Tensor &self) { return self.log2(); }
+
+/// Logarithm to the base 10.
+inline Tensor log10(const Tensor &self) { return self.log10(); }
+
+/// log(1 + x), exact near zero.
+inline Tensor log1p(const Tensor &self) { return self.log1p(); }
+
+/// The largest whole number not above.
+inline Tensor floor(const Tensor &self) { return self.floor(); }
+
+/// The least whole number not below.
+inline Tensor ceil(const Tensor &self) { return self.ceil(); }
+
+/// The nearest whole number, halves to even.
+inline Tensor round(const Tensor &self) { return self.round(); }
+
+/// The whole number next to it toward zero.
+inline Tensor trunc(const Tensor &self) { return self.trunc(); }
+
+/// -1, 0 or 1, as the element's sign.
+inline Tensor sign(const Tensor &self) { return self.sign(); }
+
+/// All bits turned; of bool logical.
+inline Tensor bitwise_not(const Tensor &self) { return self.bitwise_not(); }
+
+/// The angle of the point (other, self).
+inline Tensor atan2(const Tensor &self, const Tensor &other) { return self.atan2(other); }
+inline Tensor atan2(const Tensor &self, Scalar other) { return self.atan2(other); }
+
+/// self's size with other's sign.
+inline Tensor copysign(const Tensor &self, const Tensor &other) { return self.copysign(other); }
+inline Tensor copysign(const Tensor &self, Scalar other) { return self.copysign(other); }
+
+/// Bits that both have.
+inline Tensor bitwise_and(const Tensor &self, const Tensor &other) {
+  return self.bitwise_and(other);
+}
+inline Tensor bitwise_and(const Tensor &self, Scalar other) { return self.bitwise_and(other); }
+
+/// Bits that one has.
+inline Tensor bitwise_or(const Tensor &self, const Tensor &other) { return self.bitwise_or(other); }
+inline Tensor bitwise_or(const Tensor &self, Scalar other) { return self.bitwise_or(other); }
+
+/// Bits that just one has.
+inline Tensor bitwise_xor(const Tensor &self, const Tensor &other) {
+  return self.bitwise_xor(other);
+}
+inline Tensor bitwise_xor(const Tensor &self, Scalar other) { return self.bitwise_xor(other); }
+
+/// self's bits moved up by other places.
+inline Tensor bitwise_left_shift(const Tensor &self, const Tensor &other) {
+  return self.bitwise_left_shift(other);
+}
+inline Tensor bitwise_left_shift(const Tensor &self, Scalar other) {
+  return self.bitwise_left_shift(other);
+}
+
+/// self's bits moved down by other places, the sign kept.
+inline Tensor bitwise_right_shift(const Tensor &self, const Tensor &other) {
+  return self.bitwise_right_shift(other);
+}
+inline Tensor bitwise_right_shift(const Tensor &self, Scalar other) {
+  return self.bitwise_right_shift(other);
+}
+
+/// What is left of the floored quotient: the sign is other's.
+inline Tensor remainder(const Tensor &self, const Tensor &other) { return self.remainder(other); }
+inline Tensor remainder(const Tensor &self, Scalar other) { return self.remainder(other); }
+
+/// What is left of the truncated quotient: the sign is self's.
+inline Tensor fmod(const Tensor &self, const Tensor &other) { return self.fmod(other); }
+inline Tensor fmod(const Tensor &self, Scalar other) { return self.fmod(other); }
+
+/// The quotient rounded down.
+inline Tensor floor_divide(const Tensor &self, const Tensor &other) {
+  return self.floor_divide(other);
+}
+inline Tensor floor_divide(const Tensor &self, Scalar other) { return self.floor_divide(other); }
+
+/// The larger one; NaN only if both are.
+inline Tensor fmax(const Tensor &self, const Tensor &other) { return self.fmax(other); }
+
+/// The smaller one; NaN only if both are.
+inline Tensor fmin(const Tensor &self, const Tensor &other) { return self.fmin(other); }
+
+/// min(max(x, min), max); NaN stays NaN.
+inline Tensor clamp(const Tensor &self, const std::optional<Scalar> &min = std::nullopt,
+                    const std::optional<Scalar> &max = std::nullopt) {
+  return self.clamp(min, max);
+}
+inline Tensor clamp(const Tensor &self, const std::optional<Tensor> &min,
+                    const std::optional<Tensor> &max = std::nullopt) {
+  return self.clamp(min, max);
+}
+
+/// Whether the element is no number.
+inline Tensor isnan(const Tensor &self) { return self.isnan(); }
+
+/// Whether the element is infinite.
+inline Tensor isinf(const Tensor &self) { return self.isinf(); }
+
+/// Neither infinite nor no number.
+inline Tensor isfinite(const Tensor &self) { return self.isfinite(); }
+
+/// self + weight (end - self).
+inline Tensor lerp(const Tensor &self, const Tensor &end, Scalar weight) {
+  return self.lerp(end, weight);
+}
+inline Tensor lerp(const Tensor &self, const Tensor &end, const Tensor &weight) {
+  return self.lerp(end, weight);
+}
+
+/// self + value tensor1 tensor2.
+inline Tensor addcmul(const Tensor &self, const Tensor &tensor1, const Tensor &tensor2,
+                      Scalar value = 1) {
+  return self.addcmul(tensor1, tensor2, value);
+}
+
+/// self + value tensor1 / tensor2.
+inline Tensor addcdiv(const Tensor &self, const Tensor &tensor1, const Tensor &tensor2,
+                      Scalar value = 1) {
+  return self.addcdiv(tensor1, tensor2, value);
+}
+
+/// x times the normal distribution function of x.
+inline Tensor gelu(const Tensor &self, bool approximate_tanh = false) {
+  return self.gelu(approximate_tanh);
+}
+
+/// x sigmoid(x).
+inline Tensor silu(const Tensor &self) { return self.silu(); }
+
 /// Power with a number as exponent.
 inline Tensor pow(const Tensor &self, Scalar exponent) { return self.pow(exponent); }
 
@@ -294,6 +449,9 @@ inline Tensor operator/(const Tensor &a, const Tensor &b) { return a.div(b); }
 inline Tensor operator/(const Tensor &a, Scalar b) { return a.div(b); }
 inline Tensor operator/(Scalar a, const Tensor &b) { return b.reciprocal().mul(a); }
 
+inline Tensor operator%(const Tensor &a, const Tensor &b) { return a.remainder(b); }
+inline Tensor operator%(const Tensor &a, Scalar b) { return a.remainder(b); }
+
 inline Tensor operator==(const Tensor &a, const Tensor &b) { return a.eq(b); }
 inline Tensor operator==(const Tensor &a, Scalar b) { return a.eq(b); }
 inline Tensor operator==(Scalar a, const Tensor &b) { return b.eq(a); }
@@ -318,8 +476,27 @@ inline Tensor operator>=(const Tensor &a, const Tensor &b) { return a.ge(b); }
 inline Tensor operator>=(const Tensor &a, Scalar b) { return a.ge(b); }
 inline Tensor operator>=(Scalar a, const Tensor &b) { return b.le(a); }
 
+inline Tensor operator&(const Tensor &a, const Tensor &b) { return a.bitwise_and(b); }
+inline Tensor operator&(const Tensor &a, Scalar b) { return a.bitwise_and(b); }
+inline Tensor operator&(Scalar a, const Tensor &b) { return b.bitwise_and(a); }
+
+inline Tensor operator|(const Tensor &a, const Tensor &b) { return a.bitwise_or(b); }
+inline Tensor operator|(const Tensor &a, Scalar b) { return a.bitwise_or(b); }
+inline Tensor operator|(Scalar a, const Tensor &b) { return b.bitwise_or(a); }
+
+inline Tensor operator^(const Tensor &a, const Tensor &b) { return a.bitwise_xor(b); }
+inline Tensor operator^(const Tensor &a, Scalar b) { return a.bitwise_xor(b); }
+inline Tensor operator^(Scalar a, const Tensor &b) { return b.bitwise_xor(a); }
+
+inline Tensor operator<<(const Tensor &a, const Tensor &b) { return a.bitwise_left_shift(b); }
+inline Tensor operator<<(const Tensor &a, Scalar b) { return a.bitwise_left_shift(b); }
+
+inline Tensor operator>>(const Tensor &a, const Tensor &b) { return a.bitwise_right_shift(b); }
+inline Tensor operator>>(const Tensor &a, Scalar b) { return a.bitwise_right_shift(b); }
+
 inline Tensor operator-(const Tensor &a) { return a.neg(); }
 inline Tensor operator!(const Tensor &a) { return a.logical_not(); }
+inline Tensor operator~(const Tensor &a) { return a.bitwise_not(); }
 
 }  // namespace kael
 #endif
