@@ -17,6 +17,7 @@ typedef struct kl_block_call {
   kl_block_elem_fn *fn;
   char *out;
   const char *arg[3];
+  uint64_t one[3]; /* the elements of uniform operands */
   unsigned uniform;
   uint32_t pitch, arg_pitch[3]; /* bytes an element; 0: each strip has the same place */
 } kl_block_call;

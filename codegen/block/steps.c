@@ -33,6 +33,10 @@ static void add_call(kl_block_run_state *run, const kl_block_step *step, char *o
   for (int a = 0; a < 3; a++) {
     const kl_block_value *value = &run->values[step->arg[a]];
     call->arg[a] = value->ptr;
+    if (uniform >> a & 1) { /* its block may be the result's, and be written before the last turn */
+      memcpy(&call->one[a], value->ptr, step->arg_esize[a]);
+      call->arg[a] = (const char *)&call->one[a];
+    }
     call->arg_pitch[a] = value->passing || uniform >> a & 1 ? 0 : step->arg_esize[a];
   }
 }
