@@ -10,7 +10,7 @@ static bool is_skipped(const kael_tensor *tensor) {
   return tensor->ndim == 1 && tensor->numel == 0;
 }
 
-/* The result's shape; ndim 0 means that all tensors are skipped. */
+/* The result's shape; ndim 0 means that all tensors are skipped, and then any dim will do. */
 static kl_status cat_shape(kael_tensor *const *tensors, int n, int64_t dim, int *out_dim,
                            int *out_ndim, int64_t *out_shape) {
   const kael_tensor *first = NULL;
@@ -87,7 +87,6 @@ kl_status kl_cat(kael_tensor *const *tensors, int n, int64_t dim, kael_tensor **
   kl_dtype dtype = kl_result_type(tensors, n, NULL);
   kael_tensor *result;
   if (ndim == 0) {
-    KL_TRY(kl_dim_check(dim, 1, &attrs.dim));
     KL_TRY(kl_record_fill(dtype, 1, shape, (kl_scalar){0}, &result));
   } else {
     KL_TRY(raw_cat(tensors, n, attrs.dim, dtype, ndim, shape, &result));

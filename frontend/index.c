@@ -50,7 +50,7 @@ kl_status kl_index_select(kael_tensor *self, int64_t dim, kael_tensor *index, ka
                    "index_select(): Index is supposed to be a vector, but got dim: %d",
                    index->ndim);
   if (self->ndim == 0 && index->numel != 1)
-    return kl_fail(KL_ERR_INDEX,
+    return kl_fail(KL_ERR_RUNTIME,
                    "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
                    (long long)index->numel);
   KL_TRY(check_index(index, attrs.dim, extent_of(self, attrs.dim)));
@@ -92,7 +92,7 @@ kl_status kl_gather(kael_tensor *self, int64_t dim, kael_tensor *index, kael_ten
   kl_fn_attrs attrs = {0};
   kl_set_site("gather");
   KL_TRY(kl_dim_check(dim, self->ndim, &attrs.dim));
-  KL_TRY(kl_check_index_dtype(index));
+  if (index->numel > 0) KL_TRY(kl_check_index_dtype(index)); /* as PyTorch: else any dtype goes */
   KL_TRY(check_index_shape(self, attrs.dim, index));
   KL_TRY(check_index(index, attrs.dim, extent_of(self, attrs.dim)));
   kael_tensor *wide, *result = NULL;
@@ -112,7 +112,7 @@ static kl_status check_scatter(const char *name, kael_tensor *self, int64_t dim,
                                kael_tensor *src, int *out_dim) {
   kl_set_site(name);
   KL_TRY(kl_dim_check(dim, self->ndim, out_dim));
-  KL_TRY(kl_check_index_dtype(index));
+  if (index->numel > 0) KL_TRY(kl_check_index_dtype(index)); /* as PyTorch: else any dtype goes */
   if (self->dtype != src->dtype)
     return kl_fail(KL_ERR_RUNTIME, "%s(): Expected self.dtype to be equal to src.dtype: %s and %s",
                    name, kl_dtype_torch_name((kl_dtype)self->dtype),

@@ -149,6 +149,33 @@ START_TEST(pow_where_masked_fill_and_casts) {
 }
 END_TEST
 
+START_TEST(ranges_of_integers_cut_their_numbers) {
+  kl_test_begin(_i);
+  CHECK_VALUES(MADE(kael_arange(kael_f(-1.5), kael_f(2.25), kael_f(1), KAEL_I64)), -1, 0, 1);
+  CHECK_VALUES(MADE(kael_arange(kael_f(-1.5), kael_f(2.25), kael_f(1), KAEL_I32)), -1, 0, 1, 2);
+  CHECK_VALUES(MADE(kael_arange(kael_f(-1.5), kael_f(2.25), kael_i(3), KAEL_U8)), 255, 2);
+  CHECK_VALUES(MADE(kael_arange(kael_i(0), kael_f(2), kael_f(0.5), KAEL_I32)), 0, 0, 0, 0);
+  CHECK_NULL(kael_arange(kael_i(0), kael_f(2), kael_f(0.5), KAEL_I64), KAEL_ERR_RUNTIME, "nonzero");
+  CHECK_NULL(kael_arange(kael_f(NAN), kael_i(2), kael_i(1), KAEL_I64), KAEL_ERR_RUNTIME, "arange");
+  CHECK_NULL(kael_arange(kael_i(0), kael_i(2), kael_i(1), KAEL_BOOL), KAEL_ERR_RUNTIME, "bool");
+  kl_test_end();
+}
+END_TEST
+
+START_TEST(odd_operands_of_cat_and_of_indexing_are_those_of_pytorch) {
+  kl_test_begin(_i);
+  T none = MADE(kael_zeros(SHAPE(0), KAEL_F32)), one = MADE(kael_ones(0, NULL, KAEL_F32));
+  CHECK_SHAPE(MADE(kael_cat((T[]){none, none}, 2, 5)), 0); /* nothing to look for a dim in */
+  T two = kl_test_vector(KAEL_I64, VALUES(0, 0));
+  CHECK_NULL(kael_index_select(one, 0, two), KAEL_ERR_RUNTIME, "can have only 1 value");
+  T empty = MADE(kael_zeros(SHAPE(0), KAEL_F64)), a = kl_test_range(KAEL_F32, SHAPE(3));
+  CHECK_SHAPE(MADE(kael_gather(a, 0, empty)), 0); /* an index of no element has any dtype */
+  CHECK_NULL(kael_gather(a, 0, a), KAEL_ERR_RUNTIME, "dtype int32/int64");
+  CHECK_VALUES(MADE(kael_scatter_add(a, 0, empty, a)), 0, 1, 2);
+  kl_test_end();
+}
+END_TEST
+
 START_TEST(numbers_must_fit_the_dtype_as_in_pytorch) {
   kl_test_begin(_i);
   T u = MADE(kael_zeros(SHAPE(2), KAEL_U8)), f = MADE(kael_zeros(SHAPE(2), KAEL_F32));
@@ -435,6 +462,8 @@ int main(void) {
       unary_operators_have_their_values,
       binary_operators_have_their_values_and_their_form_in_place,
       pow_where_masked_fill_and_casts,
+      ranges_of_integers_cut_their_numbers,
+      odd_operands_of_cat_and_of_indexing_are_those_of_pytorch,
       numbers_must_fit_the_dtype_as_in_pytorch,
       masked_fill_takes_an_expanded_tensor,
       factories_make_what_they_say,
