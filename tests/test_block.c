@@ -56,6 +56,41 @@ START_TEST(elementwise_chains_take_any_size_and_stride) {
 }
 END_TEST
 
+/* Steps take turns over strips of a block: by the second strip, the block of the one value that all
+ * elements share has become the block of a result. */
+START_TEST(a_computed_uniform_operand_serves_every_strip) {
+  static const char text[] =
+      "kernel ints=7 scalars=0 {\n"
+      "  buf b0 f32 read noalias\n"
+      "  buf b1 f32 read noalias\n"
+      "  buf b2 f32 write noalias\n"
+      "  section rows=0 dims=1 extents=i0 vector=cols {\n"
+      "    cols {\n"
+      "      v0 = load.f32 b0 [i1; zero]\n"
+      "      v1 = neg.f32 v0\n"
+      "      v2 = load.f32 b1 [i3; any]\n"
+      "      v3 = add.f32 v1, v2\n"
+      "      v4 = mul.f32 v3, v3\n"
+      "      v5 = add.f32 v4, v2\n"
+      "      store.f32 b2 [i5; any], v5\n"
+      "    }\n"
+      "    phase cols\n"
+      "  }\n"
+      "}\n";
+  enum { N = 1500 };
+  float one = 3, *x = random_f32(N * 2, 5), *out = new_f32(N * 2), *want = new_f32(N * 2);
+  launch l = {.text = text, .bufs = {&one, x, out}, .ints = {N, 0, 0, 0, 2, 0, 2}};
+  memset(want, 0x55, (size_t)N * 8);
+  for (int64_t i = 0; i < N; i++) {
+    volatile float sum_ = -one + x[2 * i];
+    volatile float square_ = sum_ * sum_;
+    want[2 * i] = square_ + x[2 * i];
+  }
+  check_f32(&l, out, want, N * 2);
+  free(x), free(out), free(want);
+}
+END_TEST
+
 /* A transposed operand, a broadcast row and column, three dims. */
 START_TEST(accesses_of_several_dims_are_walked_in_row_major_order) {
   static const char text[] =
@@ -444,6 +479,7 @@ int main(void) {
   Suite *suite = suite_create("block");
   TCase *tc = tcase_create("block");
   tcase_add_test(tc, elementwise_chains_take_any_size_and_stride);
+  tcase_add_test(tc, a_computed_uniform_operand_serves_every_strip);
   tcase_add_test(tc, accesses_of_several_dims_are_walked_in_row_major_order);
   tcase_add_test(tc, in_place_results_do_not_disturb_later_uses);
   tcase_add_test(tc, selections_comparisons_and_casts_mix_dtypes);
