@@ -3,7 +3,7 @@
  * Names that PyTorch takes from NumPy's users (axis, keepdims, x) are accepted too. The first
  * parameter of a function, `self` here, is PyTorch's `input`.
  */
-#include "kpy.h"
+#include "frontend/python/kpy.h"
 
 static const struct {
   const char *alias, *name;

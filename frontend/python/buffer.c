@@ -3,7 +3,7 @@
  * Memory that may be written through a buffer makes the tensor's storage SHARED (kael/tensor.h): its
  * pending readers and writer run, and later ones run at the call.
  */
-#include "kpy.h"
+#include "frontend/python/kpy.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * A capsule handed out holds a reference to the tensor; whoever takes it renames it and calls its
  * deleter later, from any thread. A capsule that nobody took frees itself.
  */
-#include "kpy.h"
+#include "frontend/python/kpy.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Dtype objects (kael.float32, ...), and numbers of Python with their kind. */
-#include "kpy.h"
+#include "frontend/python/kpy.h"
 
 typedef struct dtype_object {
   PyObject_HEAD

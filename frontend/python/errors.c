@@ -1,5 +1,5 @@
 /* The library's errors as Python exceptions, and exceptions of callbacks as the library's errors. */
-#include "kpy.h"
+#include "frontend/python/kpy.h"
 
 /* An exception that a hook raised, on its way through the library. */
 static _Thread_local PyObject *kept_type, *kept_value, *kept_trace;

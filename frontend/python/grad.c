@@ -1,5 +1,5 @@
 /* Autograd: gradients of tensors, backward, hooks, and the modes of the thread. */
-#include "kpy.h"
+#include "frontend/python/kpy.h"
 
 #define FAST(function) ((PyCFunction)(void (*)(void))(function)), METH_FASTCALL | METH_KEYWORDS
 

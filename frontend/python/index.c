@@ -1,6 +1,6 @@
 /* Indexing with integers, slices, None and ... gives views, here; all else is composed of
  * operators by kael/_index.py. */
-#include "kpy.h"
+#include "frontend/python/kpy.h"
 
 /* --- Views -------------------------------------------------------------------------------------
  */

@@ -1,5 +1,5 @@
 /* New tensors: of Python's data, of one number, of random numbers. */
-#include "kpy.h"
+#include "frontend/python/kpy.h"
 
 /* --- kael.tensor -------------------------------------------------------------------------------
  */

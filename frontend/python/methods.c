@@ -1,5 +1,5 @@
 /* Methods of tensors that are no operators: sizes, reading, dtypes. */
-#include "kpy.h"
+#include "frontend/python/kpy.h"
 
 #define FAST(function) ((PyCFunction)(void (*)(void))(function)), METH_FASTCALL | METH_KEYWORDS
 #define NOARGS(name) static PyObject *name(PyObject *self, PyObject *unused)

@@ -1,5 +1,5 @@
 /* When recorded operations run, and what the library says of itself. */
-#include "kpy.h"
+#include "frontend/python/kpy.h"
 
 /* "default" sets the process's mode and gives up the thread's; "thread" sets the thread's. */
 static PyObject *set_jit(PyObject *module, PyObject *args) {

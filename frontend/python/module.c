@@ -1,5 +1,5 @@
 /* The module kael._C: the type, the dtypes, and all functions. */
-#include "kpy.h"
+#include "frontend/python/kpy.h"
 
 PyObject *kpy_memory_error;
 

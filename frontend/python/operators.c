@@ -4,8 +4,8 @@
  * takes the number's part in the promotion. What the library has no function for raises
  * NotImplementedError. The tables kpy_op_* are generated from the public headers.
  */
-#include "kpy.h"
-#include "ops_table.h"
+#include "frontend/python/kpy.h"
+#include "frontend/python/kael/ops_table.h"
 
 /* --- Calls -------------------------------------------------------------------------------------
  */

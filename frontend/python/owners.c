@@ -5,7 +5,7 @@
  * wait for the run. So a deleter only notes the owner; it is given up by the next tensor that dies,
  * or by the interpreter between two instructions.
  */
-#include "kpy.h"
+#include "frontend/python/kpy.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Attributes of tensors. */
-#include "kpy.h"
-#include "ops_table.h"
+#include "frontend/python/kpy.h"
+#include "frontend/python/kael/ops_table.h"
 
 #define GETTER(name) static PyObject *name(PyObject *self, void *closure)
 

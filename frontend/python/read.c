@@ -1,5 +1,5 @@
 /* Elements as Python's numbers: item, tolist, bool, float, int. These materialize. */
-#include "kpy.h"
+#include "frontend/python/kpy.h"
 
 /* Elements of dtypes that C has not are read in one that it has, and holds them exactly. */
 static kael_dtype readable(kael_dtype dtype) {

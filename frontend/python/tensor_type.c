@@ -1,5 +1,5 @@
 /* The type kael.Tensor: one object for each tensor impl. */
-#include "kpy.h"
+#include "frontend/python/kpy.h"
 
 #include <stdlib.h>
 #include <structmember.h>

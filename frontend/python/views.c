@@ -1,7 +1,7 @@
 /* Views with several results, and others that the table of operators has not: split, chunk, unbind,
  * t, narrow, as_strided, view of a dtype. */
-#include "kpy.h"
-#include "ops_table.h"
+#include "frontend/python/kpy.h"
+#include "frontend/python/kael/ops_table.h"
 
 #define FAST(function) ((PyCFunction)(void (*)(void))(function)), METH_FASTCALL | METH_KEYWORDS
 /* A method and a function from one body with `signature`. */
