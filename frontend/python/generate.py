@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the Python bindings of the operators: ops_table.h and ops_table.c.
+"""Writes the Python bindings of the operators, ops_table.h and ops_table.c, and the type stubs.
 
-usage: generate.py OPS_DEF INCLUDE_DIR OUT_H OUT_C
+usage: generate.py OPS_DEF INCLUDE_DIR STUBS_IN OUT_H OUT_C OUT_STUBS
 
 The arguments' names and defaults, and the documentation, come from frontend/ops.def; the types from
 the prototypes in the public headers. An operator whose prototype has a form that is not known here
-is left out, and named in a comment at the end of ops_table.c.
+is left out, and named in a comment at the end of ops_table.c. STUBS_IN has what is written by hand in
+C or Python; the operators are put in at its two marks.
 """
 import re
 import sys
@@ -93,6 +94,13 @@ SIMPLE = {'kael_scalar': ('KPY_NUMBER', '{a}.number'), 'int64_t': ('KPY_INT', '{
           'kael_reduction': ('KPY_REDUCTION', '(kael_reduction){a}.integer')}
 
 
+TYPES = {'KPY_TENSOR': 'Tensor', 'KPY_TENSOR_OPT': 'Tensor', 'KPY_OTHER': 'Union[Tensor, Number]',
+         'KPY_NUMBER': 'Number', 'KPY_NUMBER_OPT': 'Number', 'KPY_INT': 'int', 'KPY_FLOAT': 'float',
+         'KPY_BOOL': 'bool', 'KPY_DTYPE': 'dtype', 'KPY_INTS': 'Union[int, Sequence[int]]',
+         'KPY_SIZES': 'Union[int, Sequence[int]]', 'KPY_TENSORS': 'Sequence[Tensor]',
+         'KPY_REDUCTION': 'str', 'KPY_OBJECT': 'Union[Tensor, Number]'}
+
+
 def params_of(op_name, c_params):
     """The Python parameters, and the names of the out parameters."""
     params, outs, i = [], [], 0
@@ -141,17 +149,11 @@ def c_string(text):
     return '"' + text.replace('\\', '\\\\').replace('"', '\\"').replace('\n', '\\n"\n    "') + '"'
 
 
-def signature_text(name, params):
-    shown = []
-    for param in params[1:] if name.startswith('.') else params:
-        shown.append(param.name)
-    return ', '.join(shown)
-
-
 class Writer:
     def __init__(self, prototypes):
         self.prototypes = prototypes
         self.code, self.methods, self.functions, self.unknown = [], [], [], []
+        self.method_stubs, self.function_stubs = [], []
 
     def has(self, name):
         return 'kael_' + name in self.prototypes
@@ -183,7 +185,34 @@ class Writer:
         self.code.append('static const kpy_signature signature_{} = {{"{}", {}, params_{}}};'.format(
             c_name, c_name, len(params), c_name))
 
-    def trampolines(self, c_name, names, op, params, method=True, function=True):
+    def stub(self, name, op, params, method, n_results):
+        """The signature with types, the documentation, and no body."""
+        shown, starred = [], False
+        for i, p in enumerate(params):
+            if p.keyword_only and not starred and p.kind != 'KPY_SIZES':
+                shown.append('*')
+                starred = True
+            label = 'input' if p.name == 'self' and not method else p.name
+            if method and i == 0:
+                shown.append('self')
+            elif p.kind == 'KPY_SIZES':
+                shown.append(f'*{label}: Union[int, Sequence[int]]')
+                starred = True
+            else:
+                default = '' if p.required else f' = {self.shown_default(op, p)}'
+                optional = default == ' = None'
+                kind = TYPES[p.kind]
+                shown.append(f'{label}: {f"Optional[{kind}]" if optional else kind}{default}')
+        result = 'Tensor' if n_results < 2 else f'Tuple[{", ".join(["Tensor"] * n_results)}]'
+        indent = '    ' if method else ''
+        return (f'{indent}def {name}({", ".join(shown)}) -> {result}:\n'
+                f'{indent}    """{self.text(name, op)}"""')
+
+    @staticmethod
+    def text(name, op):
+        return op.doc + (' Written to the tensor itself.' if name.endswith('_') else '')
+
+    def trampolines(self, c_name, names, op, params, method=True, function=True, n_results=1):
         doc = self.doc(c_name, op, params)
         for kind, wanted, rows in (('method', method, self.methods),
                                    ('function', function, self.functions)):
@@ -195,7 +224,9 @@ class Writer:
                 + ('  (void)self;\n' if kind == 'function' else '')
                 + f'  return call_{c_name}({"self" if kind == "method" else "NULL"}, args, n, '
                 'keywords);\n}')
+            stubs = self.method_stubs if kind == 'method' else self.function_stubs
             for name in names:
+                stubs.append(self.stub(name, op, params, kind == 'method', n_results))
                 rows.append(f'    {{"{name}", FAST({kind}_{c_name}), {c_string(doc)}}},')
 
     def doc(self, c_name, op, params):
@@ -206,10 +237,7 @@ class Writer:
                 starred = True
             name = 'input' if p.name == 'self' else p.name
             shown.append(name if p.required else f'{name}={self.shown_default(op, p)}')
-        text = op.doc
-        if c_name.endswith('_'):
-            text += ' Written to the tensor itself.'
-        return f'{c_name}({", ".join(shown)}) -> Tensor\n\n{text}'
+        return f'{c_name}({", ".join(shown)}) -> Tensor\n\n{self.text(c_name, op)}'
 
     @staticmethod
     def shown_default(op, param):
@@ -281,7 +309,7 @@ class Writer:
         self.code.append('\n'.join(body) + '\n}')
         names = [name] + [alias + ('_' if in_place else '') for alias in ALIASES.get(base, [])]
         has_self = params[0].kind == 'KPY_TENSOR' and base not in FUNCTIONAL
-        self.trampolines(name, names, op, params, method=has_self)
+        self.trampolines(name, names, op, params, method=has_self, n_results=len(outs) or 1)
 
     def binary(self, op):
         for suffix in ('', '_') if op.inplace else ('',):
@@ -326,7 +354,7 @@ class Writer:
 
 
 def main():
-    ops_def, include, out_h, out_c = (Path(a) for a in sys.argv[1:])
+    ops_def, include, stubs_in, out_h, out_c, out_stubs = (Path(a) for a in sys.argv[1:])
     ops = read_ops(ops_def)
     known = {op.name for op in ops}
     ops += [Op(name, 'OTHER', args, False, doc) for name, (args, doc) in MORE.items()
@@ -338,7 +366,7 @@ def main():
         writer.operator(op)
 
     header = ['/* Made by generate.py: the binary operators, and which functions there are. */',
-              '#ifndef KAEL_OPS_TABLE_H', '#define KAEL_OPS_TABLE_H', '', '#include "kpy.h"', '']
+              '#ifndef KAEL_OPS_TABLE_H', '#define KAEL_OPS_TABLE_H', '', '#include "frontend/python/kpy.h"', '']
     header += [f'#define KPY_HAVE_{name} 1' for name in sorted(prototypes)]
     header += ['']
     header += [f'KPY_HIDDEN extern const kpy_binary kpy_op_{name};' for name in tables]
@@ -347,7 +375,7 @@ def main():
     out_h.write_text('\n'.join(header))
 
     lines = ['/* Made by generate.py of frontend/ops.def and the public headers. */',
-             '#include "ops_table.h"', '',
+             '#include "frontend/python/kael/ops_table.h"', '',
              '#define FAST(function) \\\n  ((PyCFunction)(void (*)(void))(function)), '
              'METH_FASTCALL | METH_KEYWORDS', '']
     lines += [writer.table(name) for name in tables]
@@ -358,6 +386,9 @@ def main():
         lines += ['', f'PyMethodDef {array}[] = {{', *rows, '    {NULL, NULL, 0, NULL}};']
     lines += [''] + [f'/* Left out: {reason} */' for reason in writer.unknown] + ['']
     out_c.write_text('\n'.join(lines))
+    stubs = stubs_in.read_text()
+    stubs = stubs.replace('    # METHODS\n', '\n'.join(writer.method_stubs) + '\n')
+    out_stubs.write_text(stubs.replace('# FUNCTIONS\n', '\n'.join(writer.function_stubs) + '\n'))
 
 
 if __name__ == '__main__':
