@@ -1,7 +1,5 @@
 """What the tests of the Python package share."""
 import json
-import math
-import os
 import sys
 from pathlib import Path
 

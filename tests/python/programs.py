@@ -1,8 +1,14 @@
-"""Runs one program of ../shared/cases in a process of its own and compares its answer."""
+"""Runs one program of ../shared/cases in a process of its own and compares its answer.
+
+As a script it is a server: a line of JSON [program, mode] comes in, the outcome goes out. It has
+loaded kael and nothing else, so that its forks are cheap.
+"""
 import json
 import math
 import os
 import signal
+import subprocess
+import sys
 import traceback
 
 LIMIT_S = 60
@@ -27,6 +33,34 @@ def run(program, mode):
     if not text:
         return ['died', f'wait status {status}']
     return json.loads(text)
+
+
+class Server:
+    """Runs programs, each in a fork of one small process."""
+
+    def __init__(self):
+        self._process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, text=True)
+
+    def run(self, program, mode):
+        """As run()."""
+        self._process.stdin.write(json.dumps([program, mode]) + '\n')
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def close(self):
+        """Ends the process."""
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+def _serve():
+    import kael  # noqa: F401: loaded once, before the forks
+    for line in sys.stdin:
+        outcome = run(*json.loads(line))
+        sys.stdout.write(json.dumps(outcome) + '\n')
+        sys.stdout.flush()
 
 
 def _execute(program, mode):
@@ -79,3 +113,7 @@ def _compare(want, got, tol, where):
             and not isinstance(got, bool):
         same = abs(want - got) <= tol * abs(want) + 1e-7
     return None if same else f'{where}: expected {want!r}, got {got!r}'
+
+
+if __name__ == '__main__':
+    _serve()

@@ -23,11 +23,18 @@ def cases():
             yield pytest.param(program, id=program['id'], marks=marks)
 
 
+@pytest.fixture(scope='module')
+def server():
+    running = programs.Server()
+    yield running
+    running.close()
+
+
 @pytest.mark.skipif(not CASES.exists(), reason=f'the folder of cases is not there: {CASES}')
 @pytest.mark.parametrize('program', list(cases()))
 @pytest.mark.parametrize('jit', [False, True], ids=['eager', 'lazy'])
-def test_the_program_gives_its_answer(program, jit):
-    difference = programs.difference(program, programs.run(program, jit))
+def test_the_program_gives_its_answer(program, jit, server):
+    difference = programs.difference(program, server.run(program, jit))
     assert difference is None, f'{program["fault"] if "fault" in program else ""}\n{difference}'
 
 

@@ -11,12 +11,12 @@ from . import _C
 from ._C import *  # noqa: F401,F403
 from ._C import Tensor, dtype
 from ._size import Size
-from ._methods import (UntypedStorage, as_tensor, clone, is_floating_point, is_tensor, numel, stack,
-                       where)
+from ._methods import (UntypedStorage, allclose, as_tensor, clone, equal, is_floating_point,
+                       is_tensor, isclose, numel, stack, where)
 from ._modes import (compile, enable_grad, eval, inference_mode, jit, jit_mode, manual_seed,
                      no_grad, set_grad_enabled, set_jit)
 from ._repr import set_printoptions
-from . import autograd, nn
+from . import autograd, nn, optim, testing
 
 bool = _C.bool  # the names of dtypes hide Python's, as in PyTorch
 float = _C.float32

@@ -78,6 +78,31 @@ def stack(tensors, dim=0):
     return _C.cat([t.unsqueeze(dim) for t in tensors], dim)
 
 
+def equal(input, other):
+    """Whether both have one shape and the same elements."""
+    return input.shape == other.shape and bool((input == other).all())
+
+
+def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Where |input - other| <= atol + rtol * |other|, or both are equal."""
+    if input.dtype != other.dtype:
+        raise RuntimeError(f'{input.dtype} did not match {other.dtype}')
+    close = input == other
+    if equal_nan:
+        close = close | ((input != input) & (other != other))
+    if not input.is_floating_point():
+        input, other = input.double(), other.double()
+    allowed = other.abs() * rtol + atol
+    apart = (input - other).abs()
+    finite = apart < float('inf')  # false for NaN
+    return close | (finite & (apart <= allowed))
+
+
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Whether isclose holds everywhere."""
+    return bool(isclose(input, other, rtol, atol, equal_nan).all())
+
+
 # --- Methods --------------------------------------------------------------------------------------
 
 class UntypedStorage:
@@ -172,10 +197,11 @@ def _copy(self):
     return alias
 
 
-def _new(make):
+def _new(make, what):
     def method(self, *size, dtype=None, requires_grad=False, device=None):
         return make(*size, dtype=self.dtype if dtype is None else dtype,
                     requires_grad=requires_grad)
+    method.__doc__ = f'{what} of the given sizes, in the tensor\'s dtype.'
     return method
 
 
@@ -196,9 +222,9 @@ _METHODS = {
     'untyped_storage': _untyped_storage, 'expand_as': _expand_as, 'view_as': _view_as,
     'reshape_as': _reshape_as, 'type_as': _type_as, 'where': _where_method,
     '__format__': _format, '__contains__': _contains, '__reduce_ex__': _reduce_ex,
-    '__deepcopy__': _deepcopy, '__copy__': _copy, 'new_zeros': _new(_C.zeros),
-    'new_ones': _new(_C.ones), 'new_empty': _new(_C.empty), 'new_full': _new_full,
-    'new_tensor': _new_tensor,
+    '__deepcopy__': _deepcopy, '__copy__': _copy, 'new_zeros': _new(_C.zeros, 'Zeros'),
+    'new_ones': _new(_C.ones, 'Ones'), 'new_empty': _new(_C.empty, 'A tensor to be written,'), 'new_full': _new_full,
+    'new_tensor': _new_tensor, 'equal': equal, 'isclose': isclose, 'allclose': allclose,
 }
 for _name, _function in _METHODS.items():
     setattr(Tensor, _name, _function)
