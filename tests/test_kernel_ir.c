@@ -337,8 +337,8 @@ START_TEST(row_values_may_be_stored_over_once_no_phase_needs_them) {
       "cols { store.f32 b1 [i2; any, one], v0 } cols { v2 = load.f32 b3 [i2; any, one]\n"
       "store.f32 b0 [i2; any, one], v2 } phase cols 1..2 phase cols 2..3",
       /* a rows phase computes nothing again */
-      "row { v0 = load.f32 b0 [i2; any, zero] } cols { store.f32 b0 [i2; any, one], v0 } "
-      "phase rows"};
+      ("row { v0 = load.f32 b0 [i2; any, zero] } cols { store.f32 b0 [i2; any, one], v0 } "
+       "phase rows")};
   for (size_t i = 0; i < COUNT(bodies); i++) {
     char text[2048];
     kl_kernel kernel;

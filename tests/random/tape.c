@@ -126,8 +126,10 @@ int tape_shrink(tape *t, bool (*fails)(void *user, tape *t), void *user, int n_t
   for (bool progress = true; progress && s.n_left > 0;) {
     progress = false;
     /* From large blocks to small ones; the sizes in between fit groups of choices. */
-    for (uint32_t n = t->choices.count; n >= 1; n = n > 8 ? n / 2 : n - 1)
-      progress |= drop_blocks(&s, n) | zero_blocks(&s, n);
+    for (uint32_t n = t->choices.count; n >= 1; n = n > 8 ? n / 2 : n - 1) {
+      progress |= drop_blocks(&s, n);
+      progress |= zero_blocks(&s, n);
+    }
     progress |= lower_values(&s);
   }
   return n_tries - (s.n_left > 0 ? s.n_left : 0);
