@@ -69,6 +69,8 @@ kl_status kl_argmax(kael_tensor *self, uint32_t mask, bool keepdim,
                     kael_tensor **out) KL_MUST_CHECK;
 kl_status kl_any(kael_tensor *self, uint32_t mask, bool keepdim, kael_tensor **out) KL_MUST_CHECK;
 kl_status kl_all(kael_tensor *self, uint32_t mask, bool keepdim, kael_tensor **out) KL_MUST_CHECK;
+/* The axes folded stay as dims of size 1. */
+kl_status kl_prod(kael_tensor *self, uint32_t mask, kael_tensor **out) KL_MUST_CHECK;
 /* Sums a gradient down to a shape that was broadcast to self's; itself where equal. */
 kl_status kl_sum_to_shape(kael_tensor *self, int ndim, const int64_t *shape,
                           kael_tensor **out) KL_MUST_CHECK;

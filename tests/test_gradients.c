@@ -152,6 +152,31 @@ static T f_mean(T *x) { return kael_square(kael_mean(x[0])); }
 static T f_mean_dims(T *x) { return kael_mean_dims(x[0], SHAPE(1), false); }
 static T f_amax(T *x) { return kael_amax(x[0], SHAPE(1), false); }
 static T f_amax_all(T *x) { return kael_square(kael_amax(x[0], 0, NULL, false)); }
+static T f_prod(T *x) { return kael_prod(x[0]); }
+static T f_prod_dim(T *x) { return kael_prod_dim(x[0], 1, true); }
+static T f_prod_with_zero(T *x) {
+  return kael_prod_dim(kael_mul(x[0], kael_from_data((double[]){1, 0, 1}, SHAPE(3), KAEL_F64)), 1, false);
+}
+static T f_amin(T *x) { return kael_amin(x[0], SHAPE(1), false); }
+static T f_min(T *x) { return kael_square(kael_min(x[0])); }
+static T f_max_dim(T *x) {
+  T values, indices;
+  if (kael_max_dim(x[0], 1, false, &values, &indices)) return NULL;
+  return values;
+}
+static T f_min_dim(T *x) {
+  T values, indices;
+  if (kael_min_dim(kael_square(x[0]), 0, true, &values, &indices)) return NULL;
+  return values;
+}
+static T f_var(T *x) { return kael_var(x[0], 0, NULL, 1, false); }
+static T f_var_dim(T *x) { return kael_var(x[0], SHAPE(1), 0, true); }
+static T f_std(T *x) { return kael_std(x[0], SHAPE(1), 1, false); }
+static T f_norm(T *x) { return kael_norm(x[0], 2, 0, NULL, false); }
+static T f_norm_1(T *x) { return kael_norm(x[0], 1, SHAPE(1), false); }
+static T f_norm_3(T *x) { return kael_norm(x[0], 3, SHAPE(0), true); }
+static T f_norm_inf(T *x) { return kael_norm(x[0], INFINITY, SHAPE(1), false); }
+static T f_logsumexp(T *x) { return kael_logsumexp(x[0], SHAPE(1), false); }
 static T f_softmax(T *x) { return kael_softmax(x[0], -1); }
 static T f_softmax_first(T *x) { return kael_softmax(x[0], 0); }
 static T f_log_softmax(T *x) { return kael_log_softmax(x[0], 1); }
@@ -327,6 +352,21 @@ static const grad_case cases[] = {
     CASE1(mean_dims, ANY),
     CASE1(amax, ANY),
     CASE1(amax_all, ANY),
+    CASE1(prod, POSITIVE),
+    CASE1(prod_dim, ANY),
+    CASE1(prod_with_zero, POSITIVE),
+    CASE1(amin, ANY),
+    CASE1(min, ANY),
+    CASE1(max_dim, ANY),
+    CASE1(min_dim, ANY),
+    CASE1(var, ANY),
+    CASE1(var_dim, ANY),
+    CASE1(std, ANY),
+    CASE1(norm, ANY),
+    CASE1(norm_1, ANY),
+    CASE1(norm_3, ANY),
+    CASE1(norm_inf, ANY),
+    CASE1(logsumexp, ANY),
     CASE1(softmax, ANY),
     CASE1(softmax_first, D3(3, 2, 2, -2, 2)),
     CASE1(log_softmax, ANY),

@@ -38,6 +38,38 @@ KAEL_API kael_tensor *kael_any_dims(kael_tensor *self, int n_dims, const int64_t
 KAEL_API kael_tensor *kael_all(kael_tensor *self);
 KAEL_API kael_tensor *kael_all_dims(kael_tensor *self, int n_dims, const int64_t *dims,
                                     bool keepdim);
+/* Products; integers and bool are multiplied in int64. Of none: 1. */
+KAEL_API kael_tensor *kael_prod(kael_tensor *self);
+KAEL_API kael_tensor *kael_prod_dim(kael_tensor *self, int64_t dim, bool keepdim);
+/* The least element, as kael_amax. */
+KAEL_API kael_tensor *kael_amin(kael_tensor *self, int n_dims, const int64_t *dims, bool keepdim);
+/* Where the least element stands first, as kael_argmax. */
+KAEL_API kael_tensor *kael_argmin(kael_tensor *self);
+KAEL_API kael_tensor *kael_argmin_dim(kael_tensor *self, int64_t dim, bool keepdim);
+/* The largest, the least of all elements; NaN wins. KAEL_ERR_INDEX where there is none. */
+KAEL_API kael_tensor *kael_max(kael_tensor *self);
+KAEL_API kael_tensor *kael_min(kael_tensor *self);
+/* The largest (least) elements along `dim` and where they stand first, as int64. Both results are
+ * owned. A value's gradient goes to that one place. */
+KAEL_API kael_status kael_max_dim(kael_tensor *self, int64_t dim, bool keepdim,
+                                  kael_tensor **out_values, kael_tensor **out_indices);
+KAEL_API kael_status kael_min_dim(kael_tensor *self, int64_t dim, bool keepdim,
+                                  kael_tensor **out_values, kael_tensor **out_indices);
+/* The sum of squared distances from the mean over max(0, count - correction), and its square root.
+ * Two passes over the data. Floating dtypes only (KAEL_ERR_RUNTIME). */
+KAEL_API kael_tensor *kael_var(kael_tensor *self, int n_dims, const int64_t *dims,
+                               double correction, bool keepdim);
+KAEL_API kael_tensor *kael_std(kael_tensor *self, int n_dims, const int64_t *dims,
+                               double correction, bool keepdim);
+/* (sum of |x|^p)^(1/p); for p = inf and -inf the largest and the least |x|, for p = 0 the number of
+ * elements that are not zero. Floating dtypes only (KAEL_ERR_RUNTIME). */
+KAEL_API kael_tensor *kael_norm(kael_tensor *self, double p, int n_dims, const int64_t *dims,
+                                bool keepdim);
+/* log(sum(exp(x - max))) + max. Integers and bool become float32. */
+KAEL_API kael_tensor *kael_logsumexp(kael_tensor *self, int n_dims, const int64_t *dims,
+                                     bool keepdim);
+/* How many elements are not zero, as int64. */
+KAEL_API kael_tensor *kael_count_nonzero(kael_tensor *self, int n_dims, const int64_t *dims);
 
 #ifdef __cplusplus
 }

@@ -373,6 +373,62 @@ inline Tensor all(const Tensor &self, IntList dims, bool keepdim = false) {
   return self.all(dims, keepdim);
 }
 
+/// Product; integers in i64.
+inline Tensor prod(const Tensor &self) { return self.prod(); }
+inline Tensor prod(const Tensor &self, std::int64_t dim, bool keepdim = false) {
+  return self.prod(dim, keepdim);
+}
+
+/// The least element.
+inline Tensor amin(const Tensor &self, IntList dims = {}, bool keepdim = false) {
+  return self.amin(dims, keepdim);
+}
+
+/// Where the least element stands first.
+inline Tensor argmin(const Tensor &self) { return self.argmin(); }
+inline Tensor argmin(const Tensor &self, std::int64_t dim, bool keepdim = false) {
+  return self.argmin(dim, keepdim);
+}
+
+/// The largest of all elements.
+inline Tensor max(const Tensor &self) { return self.max(); }
+inline std::tuple<Tensor, Tensor> max(const Tensor &self, std::int64_t dim, bool keepdim) {
+  return self.max(dim, keepdim);
+}
+
+/// The least of all elements.
+inline Tensor min(const Tensor &self) { return self.min(); }
+inline std::tuple<Tensor, Tensor> min(const Tensor &self, std::int64_t dim, bool keepdim) {
+  return self.min(dim, keepdim);
+}
+
+/// Mean squared distance from the mean, over count - correction.
+inline Tensor var(const Tensor &self, IntList dims = {}, double correction = 1,
+                  bool keepdim = false) {
+  return self.var(dims, correction, keepdim);
+}
+
+/// The square root of var.
+inline Tensor std(const Tensor &self, IntList dims = {}, double correction = 1,
+                  bool keepdim = false) {
+  return self.std(dims, correction, keepdim);
+}
+
+/// The p-norm: (sum of |x|^p)^(1/p).
+inline Tensor norm(const Tensor &self, double p = 2, IntList dims = {}, bool keepdim = false) {
+  return self.norm(p, dims, keepdim);
+}
+
+/// log of the sum of exp(x).
+inline Tensor logsumexp(const Tensor &self, IntList dims = {}, bool keepdim = false) {
+  return self.logsumexp(dims, keepdim);
+}
+
+/// How many elements are not zero.
+inline Tensor count_nonzero(const Tensor &self, IntList dims = {}) {
+  return self.count_nonzero(dims);
+}
+
 /// A view where possible, else a copy.
 inline Tensor reshape(const Tensor &self, IntList shape) { return self.reshape(shape); }
 

@@ -30,6 +30,27 @@ class TensorList;
 namespace detail {
 /// Of an optional operand.
 kael_tensor *impl_of(const std::optional<Tensor> &tensor);
+
+/// Room for handles that a call gives out; what was not taken into a Tensor is released.
+class OutTensors {
+ public:
+  /// One place at least, as calls want some address.
+  explicit OutTensors(std::size_t n_tensors) : impls_(n_tensors ? n_tensors : 1, nullptr) {}
+  OutTensors(OutTensors &&) noexcept = default;
+  OutTensors &operator=(OutTensors &&) = delete;
+  ~OutTensors() {
+    for (kael_tensor *impl : impls_) kael_release(kael_own(impl));
+  }
+
+  kael_tensor **data() noexcept { return impls_.data(); }
+  kael_tensor **at(std::size_t i) noexcept { return &impls_[i]; }
+  bool has(std::size_t i) const noexcept { return impls_[i] != nullptr; }
+  Tensor take(std::size_t i);
+  std::vector<Tensor> take_all(std::size_t n_tensors);
+
+ private:
+  std::vector<kael_tensor *> impls_;
+};
 }  // namespace detail
 
 class Tensor {
@@ -270,31 +291,16 @@ inline kael_tensor *impl_of(const std::optional<Tensor> &tensor) {
   return tensor ? tensor->impl() : KAEL_NONE;
 }
 
-/// Room for handles that a call gives out; what was not taken into a Tensor is released.
-class OutTensors {
- public:
-  /// One place at least, as calls want some address.
-  explicit OutTensors(std::size_t n_tensors) : impls_(n_tensors ? n_tensors : 1, nullptr) {}
-  OutTensors(OutTensors &&) noexcept = default;
-  OutTensors &operator=(OutTensors &&) = delete;
-  ~OutTensors() {
-    for (kael_tensor *impl : impls_) kael_release(kael_own(impl));
-  }
+inline Tensor OutTensors::take(std::size_t i) {
+  return Tensor::from_result(std::exchange(impls_[i], nullptr));
+}
 
-  kael_tensor **data() noexcept { return impls_.data(); }
-  kael_tensor **at(std::size_t i) noexcept { return &impls_[i]; }
-  bool has(std::size_t i) const noexcept { return impls_[i] != nullptr; }
-  Tensor take(std::size_t i) { return Tensor::from_result(std::exchange(impls_[i], nullptr)); }
-  std::vector<Tensor> take_all(std::size_t n_tensors) {
-    std::vector<Tensor> tensors;
-    tensors.reserve(n_tensors);
-    for (std::size_t i = 0; i < n_tensors; i++) tensors.push_back(take(i));
-    return tensors;
-  }
-
- private:
-  std::vector<kael_tensor *> impls_;
-};
+inline std::vector<Tensor> OutTensors::take_all(std::size_t n_tensors) {
+  std::vector<Tensor> tensors;
+  tensors.reserve(n_tensors);
+  for (std::size_t i = 0; i < n_tensors; i++) tensors.push_back(take(i));
+  return tensors;
+}
 
 }  // namespace detail
 
