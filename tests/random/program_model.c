@@ -80,10 +80,12 @@ static void adopt(model_storage *storage, const kael_tensor *t) {
   free(bytes);
 }
 
+/* With `old`, positions that keep their value are not written: several may be one element. */
 static void put(model_storage *storage, const kael_tensor *t, const program_value *v,
-                bool broadcasts) {
+                bool broadcasts, const program_value *old) {
   for (int64_t i = 0; i < kael_numel(t); i++) {
     int64_t from = i;
+    if (old && old->elems[i].bits == v->elems[i].bits) continue;
     if (broadcasts) { /* copy_: the source has the shape's last dims, or 1 */
       int64_t rest = i, unit = 1;
       from = 0;
@@ -215,10 +217,10 @@ static bool after_maker(program_model *model, machine *m, const statement *s) {
     return fail(model, m, s, s->dst, "it does not share its operand's storage");
   model->of[s->dst] = new_storage(model, t);
   if (s->kind == S_RESHAPE) {
-    put(model->of[s->dst], t, &model->a, false);
+    put(model->of[s->dst], t, &model->a, false, NULL);
   } else if (value_of_statement(s, &model->a, &model->b, &model->c, &v)) {
     bool fits = check_form(model, m, s, &v);
-    if (fits) put(model->of[s->dst], t, &v, false);
+    if (fits) put(model->of[s->dst], t, &v, false, NULL);
     model->n_values += v.numel;
     value_free(&v);
     return fits;
@@ -232,7 +234,8 @@ static bool after_maker(program_model *model, machine *m, const statement *s) {
 static void after_inplace(program_model *model, machine *m, const statement *s) {
   program_value v = {0};
   if (value_of_statement(s, &model->a, &model->b, &model->c, &v)) {
-    put(model->of_a, m->t[s->a], &v, s->kind == S_COPY_INPLACE);
+    put(model->of_a, m->t[s->a], &v, s->kind == S_COPY_INPLACE,
+        s->kind == S_MASKED_FILL_INPLACE ? &model->a : NULL);
     model->n_values += v.numel;
   } else {
     adopt(model->of_a, m->t[s->a]);
