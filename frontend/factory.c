@@ -91,8 +91,8 @@ static void set_range_bounds(kael_tensor *range, int64_t start, int64_t step, in
   kl_graph_unlock();
 }
 
-/* As PyTorch has it, a range of integers starts and steps by the numbers cut to integers, and one
- * of int64 also counts its elements by them. */
+/* As PyTorch has it, a range of integers starts and steps by the numbers cut to integers, while its
+ * length is that of the numbers given. */
 static kl_status cut(kael_scalar *number) {
   KL_TRY(kl_check_number("arange", *number, KL_I64));
   if (number->kind == KAEL_SCALAR_FLOAT) *number = kael_i((int64_t)number->as.f);
@@ -105,14 +105,10 @@ static kl_status arange(kael_scalar start, kael_scalar end, kael_scalar step, kl
   KL_TRY(kl_check_dtype("arange", (int)dtype));
   if (dtype == KL_BOOL) return kl_fail(KL_ERR_RUNTIME, "arange: not supported for dtype bool");
   int64_t length = 0;
-  if (dtype != KL_I64) KL_TRY(range_length(start, end, step, &length));
+  KL_TRY(range_length(start, end, step, &length));
   if (kl_dtype_is_integer(dtype)) {
     KL_TRY(cut(&start));
     KL_TRY(cut(&step));
-  }
-  if (dtype == KL_I64) {
-    KL_TRY(cut(&end));
-    KL_TRY(range_length(start, end, step, &length));
   }
   kael_tensor *index, *numbers = NULL, *scaled = NULL;
   KL_TRY(kl_record_index(length, &index));

@@ -151,11 +151,11 @@ END_TEST
 
 START_TEST(ranges_of_integers_cut_their_numbers) {
   kl_test_begin(_i);
-  CHECK_VALUES(MADE(kael_arange(kael_f(-1.5), kael_f(2.25), kael_f(1), KAEL_I64)), -1, 0, 1);
+  CHECK_VALUES(MADE(kael_arange(kael_i(3), kael_i(-4), kael_f(-1.5), KAEL_I64)), 3, 2, 1, 0, -1);
   CHECK_VALUES(MADE(kael_arange(kael_f(-1.5), kael_f(2.25), kael_f(1), KAEL_I32)), -1, 0, 1, 2);
   CHECK_VALUES(MADE(kael_arange(kael_f(-1.5), kael_f(2.25), kael_i(3), KAEL_U8)), 255, 2);
   CHECK_VALUES(MADE(kael_arange(kael_i(0), kael_f(2), kael_f(0.5), KAEL_I32)), 0, 0, 0, 0);
-  CHECK_NULL(kael_arange(kael_i(0), kael_f(2), kael_f(0.5), KAEL_I64), KAEL_ERR_RUNTIME, "nonzero");
+  CHECK_NULL(kael_arange(kael_i(0), kael_i(2), kael_f(0), KAEL_I64), KAEL_ERR_RUNTIME, "nonzero");
   CHECK_NULL(kael_arange(kael_f(NAN), kael_i(2), kael_i(1), KAEL_I64), KAEL_ERR_RUNTIME, "arange");
   CHECK_NULL(kael_arange(kael_i(0), kael_i(2), kael_i(1), KAEL_BOOL), KAEL_ERR_RUNTIME, "bool");
   kl_test_end();

@@ -17,9 +17,8 @@ KAEL_API kael_tensor *kael_ones(int ndim, const int64_t *shape, kael_dtype dtype
 KAEL_API kael_tensor *kael_full(int ndim, const int64_t *shape, kael_scalar value,
                                 kael_dtype dtype);
 /* start, start + step, ... up to, and without, end: ceil((end - start) / step) elements, element i
- * being start + i * step computed in the dtype. For an integer dtype, start and step are cut to
- * integers; for int64 also end, before elements are counted. KAEL_ERR_RUNTIME for bool, a step of
- * 0, or one that leads away from the end. */
+ * being start + i * step computed in the dtype; an integer dtype cuts start and step to integers
+ * after that count. KAEL_ERR_RUNTIME for bool, a step of 0, or one that leads away from the end. */
 KAEL_API kael_tensor *kael_arange(kael_scalar start, kael_scalar end, kael_scalar step,
                                   kael_dtype dtype);
 /* n rows, m columns, ones on the diagonal. */
