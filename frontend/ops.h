@@ -81,6 +81,10 @@ kl_status kl_matmul(kael_tensor *self, kael_tensor *other, kael_tensor **out) KL
 kl_status kl_linear(kael_tensor *input, kael_tensor *weight, kael_tensor *bias_or_null,
                     kael_tensor **out) KL_MUST_CHECK;
 kl_status kl_cat(kael_tensor *const *tensors, int n, int64_t dim, kael_tensor **out) KL_MUST_CHECK;
+/* Reverses the dims of the mask; the lower or upper triangle of the last two dims. */
+kl_status kl_flip(kael_tensor *self, uint32_t mask, kael_tensor **out) KL_MUST_CHECK;
+kl_status kl_triangle(kael_tensor *self, bool upper, int64_t diagonal,
+                      kael_tensor **out) KL_MUST_CHECK;
 kl_status kl_index_select(kael_tensor *self, int64_t dim, kael_tensor *index,
                           kael_tensor **out) KL_MUST_CHECK;
 kl_status kl_gather(kael_tensor *self, int64_t dim, kael_tensor *index,

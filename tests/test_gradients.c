@@ -152,6 +152,15 @@ static T f_mean(T *x) { return kael_square(kael_mean(x[0])); }
 static T f_mean_dims(T *x) { return kael_mean_dims(x[0], SHAPE(1), false); }
 static T f_amax(T *x) { return kael_amax(x[0], SHAPE(1), false); }
 static T f_amax_all(T *x) { return kael_square(kael_amax(x[0], 0, NULL, false)); }
+static T f_stack(T *x) { return kael_stack((T[]){x[0], x[1], x[0]}, 3, -1); }
+static T f_flip(T *x) { return kael_mul(kael_flip(x[0], SHAPE(0, 1)), x[0]); }
+static T f_roll(T *x) { return kael_mul(kael_roll(x[0], SHAPE(1), SHAPE(1)), x[0]); }
+static T f_tril(T *x) { return kael_square(kael_tril(x[0], 0)); }
+static T f_triu(T *x) { return kael_square(kael_triu(x[0], 1)); }
+static T f_outer(T *x) { return kael_outer(x[0], x[1]); }
+static T f_addmm(T *x) { return kael_addmm(x[0], x[1], x[2], kael_f(0.5), kael_i(2)); }
+static T f_mse(T *x) { return kael_mse_loss(x[0], x[1], KAEL_REDUCTION_MEAN); }
+static T f_embedding(T *x) { return kael_embedding(x[0], kael_reshape(INTS(1, 0, 1, 1), SHAPE(2, 2))); }
 static T f_prod(T *x) { return kael_prod(x[0]); }
 static T f_prod_dim(T *x) { return kael_prod_dim(x[0], 1, true); }
 static T f_prod_with_zero(T *x) {
@@ -352,6 +361,15 @@ static const grad_case cases[] = {
     CASE1(mean_dims, ANY),
     CASE1(amax, ANY),
     CASE1(amax_all, ANY),
+    CASE2(stack, ANY, ANY),
+    CASE1(flip, ANY),
+    CASE1(roll, ANY),
+    CASE1(tril, ANY),
+    CASE1(triu, D3(2, 3, 3, -2, 2)),
+    CASE2(outer, D1(2, -2, 2), D1(3, -2, 2)),
+    CASE3(addmm, D1(2, -2, 2), D2(2, 3, -2, 2), D2(3, 2, -2, 2)),
+    CASE2(mse, ANY, D1(3, -2, 2)),
+    CASE1(embedding, ANY),
     CASE1(prod, POSITIVE),
     CASE1(prod_dim, ANY),
     CASE1(prod_with_zero, POSITIVE),

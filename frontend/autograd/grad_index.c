@@ -27,6 +27,22 @@ GRADIENT(cat) {
   return c->status;
 }
 
+GRADIENT(flip) {
+  T *out = NULL;
+  kl_status status = kl_flip(kl_expr_grad(c), c->node->args.mask, &out);
+  kl_expr_give(c, 0, kl_expr_own(c, status, out));
+  return c->status;
+}
+
+static kl_status triangle(kl_grad_call *c, bool upper) {
+  T *out = NULL;
+  kl_status status = kl_triangle(kl_expr_grad(c), upper, c->node->args.start, &out);
+  kl_expr_give(c, 0, kl_expr_own(c, status, out));
+  return c->status;
+}
+GRADIENT(tril) { return triangle(c, false); }
+GRADIENT(triu) { return triangle(c, true); }
+
 /* The index along `dim`, repeated over all other dims. */
 static T *spread_index(kl_grad_call *c, T *index, const T *like, int dim) {
   if (!index || like->ndim == 0) return index;

@@ -29,6 +29,16 @@ KAEL_API kael_tensor *kael_from_data(const void *data, int ndim, const int64_t *
                                      kael_dtype dtype);
 /* A 0-d tensor of one number. */
 KAEL_API kael_tensor *kael_scalar_tensor(kael_scalar value, kael_dtype dtype);
+/* As zeros, ones and full, with the shape and dtype of another tensor, contiguous. */
+KAEL_API kael_tensor *kael_zeros_like(kael_tensor *self);
+KAEL_API kael_tensor *kael_ones_like(kael_tensor *self);
+KAEL_API kael_tensor *kael_full_like(kael_tensor *self, kael_scalar value);
+/* Elements of any value, until they are written (now zero, so that every mode shows the same). */
+KAEL_API kael_tensor *kael_empty(int ndim, const int64_t *shape, kael_dtype dtype);
+KAEL_API kael_tensor *kael_empty_like(kael_tensor *self);
+/* `n` numbers at equal distances from start to end, both met exactly; for integers rounded toward
+ * zero. KAEL_ERR_RUNTIME for a negative n. */
+KAEL_API kael_tensor *kael_linspace(double start, double end, int64_t n, kael_dtype dtype);
 
 #ifdef __cplusplus
 }

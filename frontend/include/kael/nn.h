@@ -53,6 +53,39 @@ KAEL_API kael_tensor *kael_nll_loss(kael_tensor *input, kael_tensor *target,
 /* nll_loss of log_softmax over the classes. */
 KAEL_API kael_tensor *kael_cross_entropy(kael_tensor *input, kael_tensor *target,
                                          kael_reduction reduction);
+/* The `n` tensors, of one shape, one after the other along a new dim `dim`. */
+KAEL_API kael_tensor *kael_stack(kael_tensor *const *tensors, int n, int64_t dim);
+/* A copy with the elements of these dims in reverse order. */
+KAEL_API kael_tensor *kael_flip(kael_tensor *self, int n_dims, const int64_t *dims);
+/* A copy with the elements moved on by shifts[i] along dims[i], those at the end to the front; with
+ * no dims (and one shift) along the flattened tensor. */
+KAEL_API kael_tensor *kael_roll(kael_tensor *self, int n, const int64_t *shifts, int n_dims,
+                                const int64_t *dims);
+/* The elements with column - row <= diagonal (tril), or >= diagonal (triu), else zero, of the
+ * matrices in the last two dims. */
+KAEL_API kael_tensor *kael_tril(kael_tensor *self, int64_t diagonal);
+KAEL_API kael_tensor *kael_triu(kael_tensor *self, int64_t diagonal);
+/* matmul for two 3-d tensors of equal batch sizes; all products of two vectors' elements. */
+KAEL_API kael_tensor *kael_bmm(kael_tensor *self, kael_tensor *other);
+KAEL_API kael_tensor *kael_outer(kael_tensor *self, kael_tensor *other);
+/* beta self + alpha (mat1 times mat2); self broadcasts, and is not read where beta is 0. */
+KAEL_API kael_tensor *kael_addmm(kael_tensor *self, kael_tensor *mat1, kael_tensor *mat2,
+                                 kael_scalar beta, kael_scalar alpha);
+/* (input - target)^2, broadcast, and its mean or sum. */
+KAEL_API kael_tensor *kael_mse_loss(kael_tensor *input, kael_tensor *target,
+                                    kael_reduction reduction);
+/* The rows of `weight` (n, d) at `index`: shape (index..., d). KAEL_ERR_INDEX outside [0, n). */
+KAEL_API kael_tensor *kael_embedding(kael_tensor *weight, kael_tensor *index);
+/* 1 where the class is the index (int64), else 0, as int64 along a new last dim of `n_classes`; -1:
+ * the largest index and one. The index is computed at the call. */
+KAEL_API kael_tensor *kael_one_hot(kael_tensor *self, int64_t n_classes);
+
+/* Whether shapes and all elements are equal; a NaN equals nothing. Materializes. */
+KAEL_API kael_status kael_equal(kael_tensor *self, kael_tensor *other, bool *out_equal);
+/* Whether |self - other| <= atol + rtol |other| everywhere, broadcast; equal infinities are close,
+ * and NaNs where `equal_nan`. Equal dtypes (KAEL_ERR_RUNTIME). Materializes. */
+KAEL_API kael_status kael_allclose(kael_tensor *self, kael_tensor *other, double rtol, double atol,
+                                   bool equal_nan, bool *out_close);
 
 #ifdef __cplusplus
 }

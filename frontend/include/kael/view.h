@@ -41,6 +41,8 @@ KAEL_API kael_tensor *kael_narrow(kael_tensor *self, int64_t dim, int64_t start,
 /* Repeats dims of size 1, and puts new ones in front, by strides of 0; -1 keeps a size. In-place
  * operations on the result are an error. */
 KAEL_API kael_tensor *kael_expand(kael_tensor *self, int ndim, const int64_t *shape);
+/* expand to the shape of another tensor. */
+KAEL_API kael_tensor *kael_expand_as(kael_tensor *self, kael_tensor *other);
 /* Leaves out all dims of size 1; or dim `dim`, where its size is 1. */
 KAEL_API kael_tensor *kael_squeeze(kael_tensor *self);
 KAEL_API kael_tensor *kael_squeeze_dim(kael_tensor *self, int64_t dim);

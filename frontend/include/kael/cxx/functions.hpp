@@ -15,6 +15,22 @@ inline Tensor ones(IntList shape, Dtype dtype = kFloat32) {
   return Tensor::from_result(kael_ones(shape.count(), shape.data(), dtype));
 }
 
+inline Tensor zeros_like(const Tensor &self) { return self.zeros_like(); }
+
+inline Tensor ones_like(const Tensor &self) { return self.ones_like(); }
+
+inline Tensor full_like(const Tensor &self, Scalar value) { return self.full_like(value); }
+
+inline Tensor empty(IntList shape, Dtype dtype = kFloat32) {
+  return Tensor::from_result(kael_empty(shape.count(), shape.data(), dtype));
+}
+
+inline Tensor empty_like(const Tensor &self) { return self.empty_like(); }
+
+inline Tensor linspace(double start, double end, std::int64_t n, Dtype dtype = kFloat32) {
+  return Tensor::from_result(kael_linspace(start, end, n, dtype));
+}
+
 /// Matrix product, batched.
 inline Tensor matmul(const Tensor &self, const Tensor &other) { return self.matmul(other); }
 
@@ -61,6 +77,60 @@ inline Tensor nll_loss(const Tensor &input, const Tensor &target,
 inline Tensor cross_entropy(const Tensor &input, const Tensor &target,
                             kael_reduction reduction = KAEL_REDUCTION_MEAN) {
   return Tensor::from_result(kael_cross_entropy(input.impl(), target.impl(), reduction));
+}
+
+/// The tensors along a new dim.
+inline Tensor stack(const TensorList &tensors, std::int64_t dim = 0) {
+  return Tensor::from_result(kael_stack(tensors.data(), tensors.count(), dim));
+}
+
+/// The elements of the dims in reverse order.
+inline Tensor flip(const Tensor &self, IntList dims) { return self.flip(dims); }
+
+/// The elements moved on, the last ones to the front.
+inline Tensor roll(const Tensor &self, IntList shifts, IntList dims = {}) {
+  return self.roll(shifts, dims);
+}
+
+/// The lower triangle, zero above.
+inline Tensor tril(const Tensor &self, std::int64_t diagonal = 0) { return self.tril(diagonal); }
+
+/// The upper triangle, zero below.
+inline Tensor triu(const Tensor &self, std::int64_t diagonal = 0) { return self.triu(diagonal); }
+
+/// Matrix products of a batch.
+inline Tensor bmm(const Tensor &self, const Tensor &other) { return self.bmm(other); }
+
+/// All products of two vectors' elements.
+inline Tensor outer(const Tensor &self, const Tensor &other) { return self.outer(other); }
+
+/// beta self + alpha (mat1 times mat2).
+inline Tensor addmm(const Tensor &self, const Tensor &mat1, const Tensor &mat2, Scalar beta = 1,
+                    Scalar alpha = 1) {
+  return self.addmm(mat1, mat2, beta, alpha);
+}
+
+/// Squared distances.
+inline Tensor mse_loss(const Tensor &input, const Tensor &target,
+                       kael_reduction reduction = KAEL_REDUCTION_MEAN) {
+  return Tensor::from_result(kael_mse_loss(input.impl(), target.impl(), reduction));
+}
+
+/// weight's rows at the index.
+inline Tensor embedding(const Tensor &weight, const Tensor &index) {
+  return Tensor::from_result(kael_embedding(weight.impl(), index.impl()));
+}
+
+/// 1 where the class is the index, else 0, along a new last dim.
+inline Tensor one_hot(const Tensor &self, std::int64_t n_classes) {
+  return self.one_hot(n_classes);
+}
+
+inline bool equal(const Tensor &self, const Tensor &other) { return self.equal(other); }
+
+inline bool allclose(const Tensor &self, const Tensor &other, double rtol, double atol,
+                     bool equal_nan) {
+  return self.allclose(other, rtol, atol, equal_nan);
 }
 
 /// The elements with the sign turned.
