@@ -83,7 +83,8 @@ kl_status kl_index_bounds(kael_tensor *index, int64_t extent, int64_t *out_least
     KL_TRY(status);
     known = true;
   }
-  if (known && (covers || (*out_least >= 0 && *out_most < extent))) return KL_OK;
+  /* What is known may be wider than what is there: of argmax, the whole dim. */
+  if (known && *out_least >= 0 && *out_most < extent) return KL_OK;
   KL_TRY(evaluate(index, out_least, out_most));
   remember(index, *out_least, *out_most);
   return KL_OK;

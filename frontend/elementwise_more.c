@@ -43,8 +43,7 @@ static kl_status call_new(call *c, T **out) {
   T *result, *made = compose(&raw, c);
   KL_TRY(kl_raw_finish(&raw, made, c->is_logical ? KL_BOOL : c->dtype, &result));
   if (kl_autograd_wanted(c->inputs, c->n_inputs)) {
-    kl_status status =
-        kl_autograd_track(c->op->fn, c->inputs, c->n_inputs, &result, 1, &c->attrs);
+    kl_status status = kl_autograd_track(c->op->fn, c->inputs, c->n_inputs, &result, 1, &c->attrs);
     if (status) {
       kl_tensor_release(result);
       return status;
@@ -97,7 +96,8 @@ static kl_status fail_dtype(const char *name, kl_dtype dtype) {
                  kl_dtype_torch_name(dtype));
 }
 
-/* --- Division ---------------------------------------------------------------------------------- */
+/* --- Division ----------------------------------------------------------------------------------
+ */
 
 /* Integers must not be divided by zero; found out at the call in every mode. */
 static kl_status check_divisor(const char *name, T *divisor) {
@@ -119,11 +119,16 @@ static kl_status check_divisor(const char *name, T *divisor) {
 
 static kl_op primitive_of(kl_fn fn) {
   switch (fn) {
-    case KL_FN_REMAINDER: return KL_OP_REMAINDER;
-    case KL_FN_FMOD: return KL_OP_FMOD;
-    case KL_FN_FLOOR_DIVIDE: return KL_OP_FLOOR_DIV;
-    case KL_FN_BITWISE_LEFT_SHIFT: return KL_OP_SHL;
-    default: return KL_OP_SHR;
+    case KL_FN_REMAINDER:
+      return KL_OP_REMAINDER;
+    case KL_FN_FMOD:
+      return KL_OP_FMOD;
+    case KL_FN_FLOOR_DIVIDE:
+      return KL_OP_FLOOR_DIV;
+    case KL_FN_BITWISE_LEFT_SHIFT:
+      return KL_OP_SHL;
+    default:
+      return KL_OP_SHR;
   }
 }
 
@@ -185,7 +190,8 @@ WITH_INTEGERS(FLOOR_DIVIDE, floor_divide)
 WITH_INTEGERS(BITWISE_LEFT_SHIFT, bitwise_left_shift)
 WITH_INTEGERS(BITWISE_RIGHT_SHIFT, bitwise_right_shift)
 
-/* --- Choices ------------------------------------------------------------------------------------ */
+/* --- Choices ------------------------------------------------------------------------------------
+ */
 
 /* The other one where one is NaN. */
 static T *make_fmax(kl_raw *raw, const call *c) {
@@ -231,7 +237,8 @@ static const composed clamp_tensor_row = {KL_FN_CLAMP_TENSOR, "clamp", "clamp_",
 static kl_status clamp(T *self, const kael_scalar *min, const kael_scalar *max, T **out) {
   call c = {.op = &clamp_row, .inputs = {self}, .n_inputs = 1, .dtype = (kl_dtype)self->dtype};
   kl_set_site("clamp");
-  if (!min && !max) return kl_fail(KL_ERR_VALUE, "clamp: At least one of 'min' or 'max' must not be None");
+  if (!min && !max)
+    return kl_fail(KL_ERR_VALUE, "clamp: At least one of 'min' or 'max' must not be None");
   if (min) {
     c.attrs.number = *min;
     c.attrs.mask |= 1;
@@ -261,7 +268,8 @@ kael_status kael_clamp_(T *self, const kael_scalar *min, const kael_scalar *max)
 static kl_status clamp_tensor(T *self, T *min, T *max, T **out) {
   call c = {.op = &clamp_tensor_row, .inputs = {self, min, max}, .n_inputs = 3};
   kl_set_site("clamp");
-  if (!min && !max) return kl_fail(KL_ERR_VALUE, "clamp: At least one of 'min' or 'max' must not be None");
+  if (!min && !max)
+    return kl_fail(KL_ERR_VALUE, "clamp: At least one of 'min' or 'max' must not be None");
   T *present[3] = {self, min ? min : max, max ? max : min};
   c.dtype = kl_result_type(present, 3, NULL);
   if (c.dtype == KL_BOOL) return fail_dtype("clamp", c.dtype);
@@ -285,7 +293,8 @@ kael_status kael_clamp_tensor_(T *self, T *min, T *max) {
   return (kael_status)clamp_tensor(self, optional(min), optional(max), NULL);
 }
 
-/* --- Kinds of numbers --------------------------------------------------------------------------- */
+/* --- Kinds of numbers ---------------------------------------------------------------------------
+ */
 
 static T *make_kind(kl_raw *raw, const call *c) {
   T *x = c->x[0];
@@ -312,7 +321,8 @@ kael_tensor *kael_isnan(T *self) { return kind(&isnan_row, self); }
 kael_tensor *kael_isinf(T *self) { return kind(&isinf_row, self); }
 kael_tensor *kael_isfinite(T *self) { return kind(&isfinite_row, self); }
 
-/* --- Three operands ----------------------------------------------------------------------------- */
+/* --- Three operands -----------------------------------------------------------------------------
+ */
 
 static double as_double(kael_scalar number) {
   return number.kind == KAEL_SCALAR_FLOAT ? number.as.f
@@ -383,7 +393,7 @@ static kl_status addc(const composed *op, T *self, T *a, T *b, kael_scalar value
   return finish(&c, out);
 }
 
-#define HAND_OUT(name, ...)                                                                  \
+#define HAND_OUT(name, ...)                                                                        \
   T *out = NULL;                                                                                   \
   if (KL_MISSING(__VA_ARGS__)) return NULL;                                                        \
   kl_status status = (name);                                                                       \
@@ -418,7 +428,8 @@ kael_status kael_addcdiv_(T *self, T *tensor1, T *tensor2, kael_scalar value) {
   return (kael_status)addc(&addcdiv_row, self, tensor1, tensor2, value, NULL);
 }
 
-/* --- Activations -------------------------------------------------------------------------------- */
+/* --- Activations --------------------------------------------------------------------------------
+ */
 
 /* x 0.5 (1 + erf(x / sqrt(2))), or with tanh(sqrt(2 / pi) (x + 0.044715 x^3)) in place of erf
  * (Hendrycks and Gimpel, 2016). */
@@ -426,10 +437,10 @@ static T *make_gelu(kl_raw *raw, const call *c) {
   T *x = c->x[0], *inner;
   if (c->attrs.keepdim) {
     T *cube = kl_raw_binary(raw, KL_OP_MUL, kl_raw_binary(raw, KL_OP_MUL, x, x), x);
-    T *sum = kl_raw_binary(raw, KL_OP_ADD, x, kl_raw_number(raw, KL_OP_MUL, cube, kael_f(0.044715)));
-    inner = kl_raw_unary(
-        raw, KL_OP_TANH,
-        kl_raw_number(raw, KL_OP_MUL, sum, kael_f(M_SQRT2 * M_2_SQRTPI * 0.5)));
+    T *sum =
+        kl_raw_binary(raw, KL_OP_ADD, x, kl_raw_number(raw, KL_OP_MUL, cube, kael_f(0.044715)));
+    inner = kl_raw_unary(raw, KL_OP_TANH,
+                         kl_raw_number(raw, KL_OP_MUL, sum, kael_f(M_SQRT2 * M_2_SQRTPI * 0.5)));
   } else {
     inner = kl_raw_unary(raw, KL_OP_ERF, kl_raw_number(raw, KL_OP_MUL, x, kael_f(M_SQRT1_2)));
   }

@@ -51,7 +51,8 @@ static T *sum(kl_raw *raw, const fold *f, T *x) {
   return kl_raw_reduce(raw, KL_OP_REDUCE_SUM, x, f->attrs.mask, f->attrs.keepdim);
 }
 
-/* --- Products and extremes ---------------------------------------------------------------------- */
+/* --- Products and extremes ----------------------------------------------------------------------
+ */
 
 static T *make_prod(kl_raw *raw, const fold *f, T *x) {
   return kl_raw_reduce(raw, KL_OP_REDUCE_PROD, x, f->attrs.mask, f->attrs.keepdim);
@@ -70,7 +71,8 @@ static kl_status prod(fold *f, T **out) {
 }
 
 kl_status kl_prod(T *self, uint32_t mask, T **out) {
-  fold f = {.fn = KL_FN_PROD, .name = "prod", .self = self, .attrs = {.mask = mask, .keepdim = true}};
+  fold f = {
+      .fn = KL_FN_PROD, .name = "prod", .self = self, .attrs = {.mask = mask, .keepdim = true}};
   return prod(&f, out);
 }
 
@@ -82,9 +84,11 @@ static kl_status amin(fold *f, T **out) {
 
 static kl_status argmin(fold *f, T **out) {
   kl_set_site("argmin");
-  if (f->self->dtype == KL_BOOL) return kl_fail(KL_ERR_RUNTIME, "argmin(): does not support bool input");
+  if (f->self->dtype == KL_BOOL)
+    return kl_fail(KL_ERR_RUNTIME, "argmin(): does not support bool input");
   KL_TRY(check_not_empty(f));
-  return kl_record_reduce(KL_OP_REDUCE_ARGMIN, KL_I64, f->self, f->attrs.mask, f->attrs.keepdim, out);
+  return kl_record_reduce(KL_OP_REDUCE_ARGMIN, KL_I64, f->self, f->attrs.mask, f->attrs.keepdim,
+                          out);
 }
 
 /* The values stand where the indices say: they are gathered, and so is their gradient scattered. */
@@ -99,7 +103,9 @@ static kl_status extreme_along(bool largest, T *self, int64_t dim, bool keepdim,
   T *raw_indices = NULL, *wide = NULL, *values = NULL;
   const kl_op op = largest ? KL_OP_REDUCE_ARGMAX : KL_OP_REDUCE_ARGMIN;
   kl_status status;
-  KL_TRY_GOTO(status, kl_record_cast(self, self->dtype == KL_BOOL ? KL_U8 : (kl_dtype)self->dtype, &wide), done);
+  KL_TRY_GOTO(status,
+              kl_record_cast(self, self->dtype == KL_BOOL ? KL_U8 : (kl_dtype)self->dtype, &wide),
+              done);
   KL_TRY_GOTO(status, kl_record_reduce(op, KL_I64, wide, f.attrs.mask, true, &raw_indices), done);
   KL_TRY_GOTO(status, kl_gather(self, at, raw_indices, &values), done);
   if (keepdim || self->ndim == 0) {
@@ -120,7 +126,8 @@ done:
   return status;
 }
 
-/* --- Moments and norms -------------------------------------------------------------------------- */
+/* --- Moments and norms --------------------------------------------------------------------------
+ */
 
 static int64_t count_of(const fold *f) {
   int64_t count = 1;
@@ -149,9 +156,12 @@ static kl_status var(fold *f, T **out) {
 /* (sum |x|^p)^(1/p); the largest, the least size for p = inf, -inf; what is not zero for p = 0. */
 static T *make_norm(kl_raw *raw, const fold *f, T *x) {
   const double p = f->attrs.number.as.f;
-  if (p == 2) return kl_raw_unary(raw, KL_OP_SQRT, sum(raw, f, kl_raw_binary(raw, KL_OP_MUL, x, x)));
+  if (p == 2)
+    return kl_raw_unary(raw, KL_OP_SQRT, sum(raw, f, kl_raw_binary(raw, KL_OP_MUL, x, x)));
   if (p == 0)
-    return sum(raw, f, x ? kl_raw_cast(raw, kl_raw_number(raw, KL_OP_NE, x, kael_i(0)), (kl_dtype)x->dtype) : NULL);
+    return sum(raw, f,
+               x ? kl_raw_cast(raw, kl_raw_number(raw, KL_OP_NE, x, kael_i(0)), (kl_dtype)x->dtype)
+                 : NULL);
   T *size = kl_raw_unary(raw, KL_OP_ABS, x);
   if (isinf(p)) return (p > 0 ? make_amax : make_amin)(raw, f, size);
   if (p == 1) return sum(raw, f, size);
@@ -197,7 +207,8 @@ static kl_status count_nonzero(fold *f, T **out) {
   return run(f, KL_I64, out);
 }
 
-/* --- The public functions ----------------------------------------------------------------------- */
+/* --- The public functions -----------------------------------------------------------------------
+ */
 
 static T *over(kl_status (*fn)(fold *, T **), fold f, int n_dims, const int64_t *dims) {
   T *out = NULL;
@@ -208,7 +219,9 @@ static T *over(kl_status (*fn)(fold *, T **), fold f, int n_dims, const int64_t 
 }
 
 #define FOLD(NAME, text, ...)                                                                      \
-  (fold) { .fn = KL_FN_##NAME, .name = text, .self = self, .attrs = { __VA_ARGS__ } }
+  (fold) {                                                                                         \
+    .fn = KL_FN_##NAME, .name = text, .self = self, .attrs = { __VA_ARGS__ }                       \
+  }
 
 kael_tensor *kael_prod(T *self) { return over(prod, FOLD(PROD, "prod", 0), 0, NULL); }
 kael_tensor *kael_prod_dim(T *self, int64_t dim, bool keepdim) {
@@ -224,10 +237,12 @@ kael_tensor *kael_argmin_dim(T *self, int64_t dim, bool keepdim) {
   return over(argmin, FOLD(ARGMIN, "argmin", .keepdim = keepdim), 1, &dim);
 }
 kael_tensor *kael_var(T *self, int n_dims, const int64_t *dims, double correction, bool keepdim) {
-  return over(var, FOLD(VAR, "var", .number = kael_f(correction), .keepdim = keepdim), n_dims, dims);
+  return over(var, FOLD(VAR, "var", .number = kael_f(correction), .keepdim = keepdim), n_dims,
+              dims);
 }
 kael_tensor *kael_std(T *self, int n_dims, const int64_t *dims, double correction, bool keepdim) {
-  return over(var, FOLD(STD, "std", .number = kael_f(correction), .keepdim = keepdim), n_dims, dims);
+  return over(var, FOLD(STD, "std", .number = kael_f(correction), .keepdim = keepdim), n_dims,
+              dims);
 }
 kael_tensor *kael_norm(T *self, double p, int n_dims, const int64_t *dims, bool keepdim) {
   return over(norm, FOLD(NORM, "norm", .number = kael_f(p), .keepdim = keepdim), n_dims, dims);

@@ -32,7 +32,8 @@ static kl_status finish(kl_raw *raw, T *result, T **out) {
   return kl_raw_finish(raw, result, result ? (kl_dtype)result->dtype : KL_F32, out);
 }
 
-/* --- Factories ---------------------------------------------------------------------------------- */
+/* --- Factories ----------------------------------------------------------------------------------
+ */
 
 kael_tensor *kael_full_like(T *self, kael_scalar value) {
   if (KL_MISSING(self)) return NULL;
@@ -70,7 +71,8 @@ kael_tensor *kael_linspace(double start, double end, int64_t n, kael_dtype dtype
   HAND_OUT(linspace(start, end, n, (kl_dtype)dtype, &out));
 }
 
-/* --- Rearranging -------------------------------------------------------------------------------- */
+/* --- Rearranging --------------------------------------------------------------------------------
+ */
 
 kael_tensor *kael_expand_as(T *self, T *other) {
   if (KL_MISSING(self, other)) return NULL;
@@ -80,9 +82,11 @@ kael_tensor *kael_expand_as(T *self, T *other) {
 static kl_status stack_all(kl_raw *raw, T *const *tensors, int n, int64_t dim, T **rows, T **out) {
   for (int i = 0; i < n; i++) {
     if (!kl_shape_equal(tensors[i]->ndim, tensors[i]->shape, tensors[0]->ndim, tensors[0]->shape))
-      return kl_fail(KL_ERR_RUNTIME, "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %d",
-                     kl_shape_text(tensors[0]->ndim, tensors[0]->shape),
-                     kl_shape_text(tensors[i]->ndim, tensors[i]->shape), i);
+      return kl_fail(
+          KL_ERR_RUNTIME,
+          "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %d",
+          kl_shape_text(tensors[0]->ndim, tensors[0]->shape),
+          kl_shape_text(tensors[i]->ndim, tensors[i]->shape), i);
     KL_TRY(kl_unsqueeze(tensors[i], dim, &rows[i]));
   }
   if (dim < 0) dim += rows[0]->ndim;
@@ -157,12 +161,14 @@ static T *roll_dim(kl_raw *raw, T *x, int64_t shift, int64_t dim) {
   return parts[0] && parts[1] ? CALL(raw, kl_cat, parts, 2, at) : NULL;
 }
 
-static kl_status roll(T *self, int n, const int64_t *shifts, int n_dims, const int64_t *dims, T **out) {
+static kl_status roll(T *self, int n, const int64_t *shifts, int n_dims, const int64_t *dims,
+                      T **out) {
   kl_raw raw = {0};
   T *x = self;
   kl_set_site("roll");
   if (n < 1 || (n_dims != n && !(n_dims == 0 && n == 1)))
-    return kl_fail(KL_ERR_RUNTIME, "roll: shifts and dimensions must align. shifts: %d, dims:%d", n, n_dims);
+    return kl_fail(KL_ERR_RUNTIME, "roll: shifts and dimensions must align. shifts: %d, dims:%d", n,
+                   n_dims);
   if (n > 8) return kl_fail(KL_ERR_RUNTIME, "roll: more than 8 shifts");
   if (n_dims == 0) {
     x = CALL(&raw, kl_reshape, self, 1, &(int64_t){-1});
@@ -195,8 +201,10 @@ kl_status kl_triangle(T *self, bool upper, int64_t diagonal, T **out) {
   T *result;
   kl_set_site(upper ? "triu" : "tril");
   if (self->ndim < 2)
-    return kl_fail(KL_ERR_RUNTIME, "%s: input tensor must have at least 2 dimensions", kl_thread.site);
-  KL_TRY(kl_raw_finish(&raw, make_triangle(&raw, upper, diagonal, self), (kl_dtype)self->dtype, &result));
+    return kl_fail(KL_ERR_RUNTIME, "%s: input tensor must have at least 2 dimensions",
+                   kl_thread.site);
+  KL_TRY(kl_raw_finish(&raw, make_triangle(&raw, upper, diagonal, self), (kl_dtype)self->dtype,
+                       &result));
   kl_fn_attrs attrs = {.start = diagonal};
   KL_TRY(kl_compose_track(upper ? KL_FN_TRIU : KL_FN_TRIL, &self, 1, &attrs, &result));
   *out = result;
@@ -212,7 +220,8 @@ kael_tensor *kael_triu(T *self, int64_t diagonal) {
   HAND_OUT(kl_triangle(self, true, diagonal, &out));
 }
 
-/* --- Products ----------------------------------------------------------------------------------- */
+/* --- Products -----------------------------------------------------------------------------------
+ */
 
 static kl_status check_rank(const char *name, const T *tensor, int rank) {
   if (tensor->ndim == rank) return KL_OK;
@@ -269,7 +278,8 @@ kael_tensor *kael_addmm(T *self, T *mat1, T *mat2, kael_scalar beta, kael_scalar
   HAND_OUT(addmm(self, mat1, mat2, beta, alpha, &out));
 }
 
-/* --- Losses and tables -------------------------------------------------------------------------- */
+/* --- Losses and tables --------------------------------------------------------------------------
+ */
 
 static kl_status mse_loss(T *input, T *target, int reduction, T **out) {
   kl_raw raw = {0};
@@ -291,7 +301,8 @@ static kl_status embedding(T *weight, T *index, T **out) {
   kl_raw raw = {0};
   KL_TRY(check_rank("embedding", weight, 2));
   int64_t shape[KL_MAX_RANK];
-  if (index->ndim >= KL_MAX_RANK) return kl_fail(KL_ERR_RUNTIME, "embedding: the index has too many dims");
+  if (index->ndim >= KL_MAX_RANK)
+    return kl_fail(KL_ERR_RUNTIME, "embedding: the index has too many dims");
   for (int d = 0; d < index->ndim; d++) shape[d] = index->shape[d];
   shape[index->ndim] = weight->shape[1];
   T *flat = CALL(&raw, kl_reshape, index, 1, &(int64_t){index->numel});
@@ -321,7 +332,8 @@ static kl_status extreme_of(kl_op op, T *index, int64_t *out_value) {
 static kl_status check_classes(T *index, int64_t *n_classes) {
   int64_t least = 0, most = -1;
   if (index->dtype != KL_I64)
-    return kl_fail(KL_ERR_RUNTIME, "one_hot is only applicable to index tensor of type LongTensor.");
+    return kl_fail(KL_ERR_RUNTIME,
+                   "one_hot is only applicable to index tensor of type LongTensor.");
   if (index->numel == 0 && *n_classes < 1)
     return kl_fail(KL_ERR_RUNTIME, "Can not infer total number of classes from empty tensor.");
   if (index->numel > 0) {
@@ -339,7 +351,8 @@ static kl_status one_hot(T *index, int64_t n_classes, T **out) {
   kl_set_site("one_hot");
   KL_TRY(check_classes(index, &n_classes));
   kl_set_site("one_hot");
-  T *classes = CALL(&raw, kl_record_index, n_classes), *column = CALL(&raw, kl_unsqueeze, index, -1);
+  T *classes = CALL(&raw, kl_record_index, n_classes),
+    *column = CALL(&raw, kl_unsqueeze, index, -1);
   return kl_raw_finish(&raw, kl_raw_binary(&raw, KL_OP_EQ, column, classes), KL_I64, out);
 }
 
@@ -348,12 +361,14 @@ kael_tensor *kael_one_hot(T *index, int64_t n_classes) {
   HAND_OUT(one_hot(index, n_classes, &out));
 }
 
-/* --- Comparing ---------------------------------------------------------------------------------- */
+/* --- Comparing ----------------------------------------------------------------------------------
+ */
 
 /* Whether all of a bool tensor's elements hold; computes it. */
 static kl_status all_hold(kl_raw *raw, T *holds, bool *out_all) {
   T *all;
-  KL_TRY(kl_raw_finish(raw, kl_raw_reduce(raw, KL_OP_REDUCE_ALL, holds, UINT32_MAX, false), KL_BOOL, &all));
+  KL_TRY(kl_raw_finish(raw, kl_raw_reduce(raw, KL_OP_REDUCE_ALL, holds, UINT32_MAX, false), KL_BOOL,
+                       &all));
   kl_buffer *held = NULL;
   const char *first = NULL;
   kl_status status = kl_tensor_bytes(all, &held, &first);
@@ -373,7 +388,8 @@ static void promote_pair(kl_raw *raw, T **a, T **b) {
 kael_status kael_equal(T *self, T *other, bool *out_equal) {
   kl_raw raw = {0};
   if (KL_MISSING(self, other)) return kael_last_error().code;
-  if (!out_equal) return (kael_status)kl_fail(KL_ERR_VALUE, "equal: the place for the result is NULL");
+  if (!out_equal)
+    return (kael_status)kl_fail(KL_ERR_VALUE, "equal: the place for the result is NULL");
   *out_equal = false;
   kl_set_site("equal");
   if (!kl_shape_equal(self->ndim, self->shape, other->ndim, other->shape)) return KAEL_OK;
@@ -382,14 +398,17 @@ kael_status kael_equal(T *self, T *other, bool *out_equal) {
 }
 
 /* |a - b| <= atol + rtol |b|, or equal (infinities), or both NaN where that counts. */
-kael_status kael_allclose(T *self, T *other, double rtol, double atol, bool equal_nan, bool *out_close) {
+kael_status kael_allclose(T *self, T *other, double rtol, double atol, bool equal_nan,
+                          bool *out_close) {
   kl_raw raw = {0};
   if (KL_MISSING(self, other)) return kael_last_error().code;
-  if (!out_close) return (kael_status)kl_fail(KL_ERR_VALUE, "allclose: the place for the result is NULL");
+  if (!out_close)
+    return (kael_status)kl_fail(KL_ERR_VALUE, "allclose: the place for the result is NULL");
   kl_set_site("allclose");
   if (self->dtype != other->dtype)
     return (kael_status)kl_fail(KL_ERR_RUNTIME, "allclose: %s did not match %s",
-                                kl_dtype_torch_name((kl_dtype)self->dtype), kl_dtype_torch_name((kl_dtype)other->dtype));
+                                kl_dtype_torch_name((kl_dtype)self->dtype),
+                                kl_dtype_torch_name((kl_dtype)other->dtype));
   T *a = self, *b = other;
   promote_pair(&raw, &a, &b);
   T *holds = kl_raw_binary(&raw, KL_OP_EQ, a, b);

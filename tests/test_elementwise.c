@@ -1,5 +1,5 @@
-/* The wider set of elementwise operators, and the small dtypes: values made with PyTorch. Every test
- * runs in eager and in lazy mode. */
+/* The wider set of elementwise operators, and the small dtypes: values made with PyTorch. Every
+ * test runs in eager and in lazy mode. */
 #include <math.h>
 
 #include "tests/support/tensors.h"
@@ -17,13 +17,15 @@ static T vec(kael_dtype dtype, int n, const double *values) {
 START_TEST(all_dtypes_promote_as_in_pytorch) {
   kl_test_begin(_i);
   static const int expected[10][10] = {
-      {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 1, 3, 3, 4, 5, 6, 7, 8, 9}, {2, 3, 2, 3, 4, 5, 6, 7, 8, 9},
-      {3, 3, 3, 3, 4, 5, 6, 7, 8, 9}, {4, 4, 4, 4, 4, 5, 6, 7, 8, 9}, {5, 5, 5, 5, 5, 5, 6, 7, 8, 9},
-      {6, 6, 6, 6, 6, 6, 6, 8, 8, 9}, {7, 7, 7, 7, 7, 7, 8, 7, 8, 9}, {8, 8, 8, 8, 8, 8, 8, 8, 8, 9},
-      {9, 9, 9, 9, 9, 9, 9, 9, 9, 9}};
+      {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 1, 3, 3, 4, 5, 6, 7, 8, 9},
+      {2, 3, 2, 3, 4, 5, 6, 7, 8, 9}, {3, 3, 3, 3, 4, 5, 6, 7, 8, 9},
+      {4, 4, 4, 4, 4, 5, 6, 7, 8, 9}, {5, 5, 5, 5, 5, 5, 6, 7, 8, 9},
+      {6, 6, 6, 6, 6, 6, 6, 8, 8, 9}, {7, 7, 7, 7, 7, 7, 8, 7, 8, 9},
+      {8, 8, 8, 8, 8, 8, 8, 8, 8, 9}, {9, 9, 9, 9, 9, 9, 9, 9, 9, 9}};
   for (int i = 0; i < 10; i++)
     for (int j = 0; j < 10; j++) {
-      T sum = MADE(kael_add(MADE(kael_ones(SHAPE(2), (kael_dtype)i)), MADE(kael_ones(SHAPE(2), (kael_dtype)j))));
+      T sum = MADE(kael_add(MADE(kael_ones(SHAPE(2), (kael_dtype)i)),
+                            MADE(kael_ones(SHAPE(2), (kael_dtype)j))));
       ck_assert_int_eq(kael_dtype_of(sum), expected[i][j]);
       if (i > 0 || j > 0) CHECK_VALUES(sum, 2, 2);
     }
@@ -58,21 +60,24 @@ START_TEST(halves_are_computed_in_f32_and_rounded_once) {
   T h = F16(1.0, 0.1, 60000, -2.7), b = BF16(1.0, 0.1, 3.14159, -2.7);
   CHECK_VALUES(h, 1, 0.0999755859375, 60000, -2.69921875);
   CHECK_VALUES(b, 1, 0.10009765625, 3.140625, -2.703125);
-  CHECK_VALUES(MADE(kael_add_scalar(h, kael_f(0.0007))), 1.0009765625, 0.10064697265625, 60000, -2.69921875);
+  CHECK_VALUES(MADE(kael_add_scalar(h, kael_f(0.0007))), 1.0009765625, 0.10064697265625, 60000,
+               -2.69921875);
   CHECK_VALUES(MADE(kael_mul(h, h)), 1, 0.0099945068359375, INFINITY, 7.28515625);
   CHECK_VALUES(MADE(kael_sum(h)), 60000);
   CHECK_VALUES(MADE(kael_mean(h)), 15000);
   CHECK_VALUES(MADE(kael_softmax(MADE(kael_narrow(h, 0, 0, 2)), 0)), 0.7109375, 0.2890625);
   CHECK_VALUES(MADE(kael_eq_scalar(h, kael_f(0.1))), 0, 1, 0, 0);
   CHECK_VALUES(MADE(kael_exp(h)), 2.71875, 1.10546875, INFINITY, 0.0672607421875);
-  CHECK_VALUES(MADE(kael_mul_scalar(b, kael_f(1.01))), 1.0078125, 0.10107421875, 3.171875, -2.734375);
+  CHECK_VALUES(MADE(kael_mul_scalar(b, kael_f(1.01))), 1.0078125, 0.10107421875, 3.171875,
+               -2.734375);
   CHECK_VALUES(MADE(kael_sin(b)), 0.83984375, 0.10009765625, 0.00096893310546875, -0.423828125);
   CHECK_VALUES(MADE(kael_pow(b, kael_i(3))), 1, 0.00099945068359375, 31, -19.75);
   CHECK_VALUES(MADE(kael_pow(h, kael_i(3))), 1, 0.00099945068359375, INFINITY, -19.671875);
   CHECK_VALUES(MADE(kael_to_dtype(b, KAEL_F16)), 1, 0.10009765625, 3.140625, -2.703125);
   CHECK_VALUES(MADE(kael_argmax(h)), 2);
   T m = MADE(kael_reshape(h, SHAPE(2, 2)));
-  CHECK_VALUES(MADE(kael_matmul(MADE(kael_eye(2, 2, KAEL_F16)), m)), 1, 0.0999755859375, 60000, -2.69921875);
+  CHECK_VALUES(MADE(kael_matmul(MADE(kael_eye(2, 2, KAEL_F16)), m)), 1, 0.0999755859375, 60000,
+               -2.69921875);
   OK(kael_add_scalar_(h, kael_i(1)));
   CHECK_VALUES(h, 2, 1.099609375, 60000, -1.69921875);
   OK(kael_sub_(h, h));
@@ -99,16 +104,19 @@ START_TEST(every_half_survives_the_way_through_f32) {
     const int exponent = dtype == KAEL_F16 ? 0x7c00 : 0x7f80;
     for (int i = 0; i < 65536; i++) {
       const bool is_nan = (i & 0x7fff) > exponent;
-      ck_assert_msg(back[i] == i || (is_nan && (back[i] & 0x7fff) > exponent), "%x became %x", i, back[i]);
+      ck_assert_msg(back[i] == i || (is_nan && (back[i] & 0x7fff) > exponent), "%x became %x", i,
+                    back[i]);
     }
     for (int i = 0; i < 65536; i += 257) { /* what the host makes of it is the same */
       double value;
       float wide;
       OK(kael_item(MADE(kael_select(x, 0, i)), &value));
-      OK(kael_copy_to_host(MADE(kael_select(MADE(kael_to_dtype(x, KAEL_F32)), 0, i)), &wide, sizeof wide));
+      OK(kael_copy_to_host(MADE(kael_select(MADE(kael_to_dtype(x, KAEL_F32)), 0, i)), &wide,
+                           sizeof wide));
       ck_assert(value == (double)wide || (isnan(value) && isnan(wide)));
       if (isfinite(value)) {
-        OK(kael_copy_to_host(MADE(kael_full(SCALAR_SHAPE, kael_f(value), (kael_dtype)dtype)), back, 2));
+        OK(kael_copy_to_host(MADE(kael_full(SCALAR_SHAPE, kael_f(value), (kael_dtype)dtype)), back,
+                             2));
         ck_assert_int_eq(back[0], i);
       }
     }
@@ -124,7 +132,7 @@ START_TEST(rounding_and_signs) {
   CHECK_VALUES(MADE(kael_ceil(x)), -2, 1, 2, NAN);
   CHECK_VALUES(MADE(kael_round(x)), -2, 0, 2, NAN);
   CHECK_VALUES(MADE(kael_trunc(x)), -2, 0, 1, NAN);
-  CHECK_VALUES(MADE(kael_sign(F32(-2.5, 0, 1.5))), -1, 0, 1);
+  CHECK_VALUES(MADE(kael_sign(F32(-2.5, 0, 1.5, NAN))), -1, 0, 1, 0);
   CHECK_VALUES(MADE(kael_floor(I32(-3, 4))), -3, 4);
   ck_assert_int_eq(kael_dtype_of(MADE(kael_round(I32(-3, 4)))), KAEL_I32);
   CHECK_NULL(kael_floor(MADE(kael_ones(SHAPE(1), KAEL_BOOL))), KAEL_ERR_RUNTIME, "bool");

@@ -14,7 +14,8 @@ START_TEST(factories_like_another_and_at_equal_distances) {
   ck_assert_int_eq(kael_dtype_of(MADE(kael_empty_like(x))), KAEL_I16);
   CHECK_SHAPE(MADE(kael_empty(SHAPE(2, 3), KAEL_F32)), 2, 3);
   CHECK_VALUES(MADE(kael_linspace(0, 1, 5, KAEL_F32)), 0, 0.25, 0.5, 0.75, 1);
-  CHECK_VALUES(MADE(kael_linspace(-3, 7, 4, KAEL_F32)), -3, 0.33333325386047363, 3.6666667461395264, 7);
+  CHECK_VALUES(MADE(kael_linspace(-3, 7, 4, KAEL_F32)), -3, 0.33333325386047363, 3.6666667461395264,
+               7);
   CHECK_VALUES(MADE(kael_linspace(0, 10, 4, KAEL_I64)), 0, 3, 6, 10);
   CHECK_VALUES(MADE(kael_linspace(3, 10, 1, KAEL_F64)), 3);
   CHECK_SHAPE(MADE(kael_linspace(3, 10, 0, KAEL_F64)), 0);
@@ -61,12 +62,16 @@ START_TEST(products_losses_and_tables) {
   CHECK_VALUES(MADE(kael_mse_loss(v, MADE(kael_ones_like(v)), KAEL_REDUCTION_NONE)), 1, 0);
   T index = kl_test_vector(KAEL_I64, VALUES(1, 0));
   CHECK_VALUES(MADE(kael_embedding(x, index)), 3, 4, 5, 0, 1, 2);
-  CHECK_NULL(kael_embedding(x, kl_test_vector(KAEL_I64, VALUES(2))), KAEL_ERR_INDEX, "out of bounds");
+  CHECK_NULL(kael_embedding(x, kl_test_vector(KAEL_I64, VALUES(2))), KAEL_ERR_INDEX,
+             "out of bounds");
   CHECK_VALUES(MADE(kael_one_hot(index, 3)), 0, 1, 0, 1, 0, 0);
   CHECK_VALUES(MADE(kael_one_hot(index, -1)), 0, 1, 1, 0);
-  CHECK_VALUES(MADE(kael_one_hot(MADE(kael_argmax(kl_test_vector(KAEL_F32, VALUES(1, 2, 0, 0)))), -1)), 0, 1);
+  CHECK_VALUES(
+      MADE(kael_one_hot(MADE(kael_argmax(kl_test_vector(KAEL_F32, VALUES(1, 2, 0, 0)))), -1)), 0,
+      1);
   CHECK_NULL(kael_one_hot(index, 1), KAEL_ERR_RUNTIME, "smaller than num_classes");
-  CHECK_NULL(kael_one_hot(kl_test_vector(KAEL_I64, VALUES(-1)), 3), KAEL_ERR_RUNTIME, "non-negative");
+  CHECK_NULL(kael_one_hot(kl_test_vector(KAEL_I64, VALUES(-1)), 3), KAEL_ERR_RUNTIME,
+             "non-negative");
   kl_test_end();
 }
 END_TEST
@@ -74,7 +79,8 @@ END_TEST
 START_TEST(comparisons_of_whole_tensors) {
   kl_test_begin(_i);
   bool holds;
-  T x = kl_test_vector(KAEL_F32, VALUES(1, INFINITY)), y = kl_test_vector(KAEL_F32, VALUES(1.000001, INFINITY));
+  T x = kl_test_vector(KAEL_F32, VALUES(1, INFINITY)),
+    y = kl_test_vector(KAEL_F32, VALUES(1.000001, INFINITY));
   T nan = kl_test_vector(KAEL_F32, VALUES(1, NAN));
 #define CHECK_HOLDS(expected, call)                                                                \
   do {                                                                                             \
@@ -91,8 +97,19 @@ START_TEST(comparisons_of_whole_tensors) {
   CHECK_HOLDS(true, kael_allclose(nan, nan, 0, 0, true, &holds));
   CHECK_HOLDS(false, kael_allclose(x, MADE(kael_neg(x)), 1, 10, false, &holds));
   CHECK_STATUS(kael_equal(x, y, NULL), KAEL_ERR_VALUE, "NULL");
-  CHECK_STATUS(kael_allclose(x, MADE(kael_to_dtype(x, KAEL_F64)), 0, 0, false, &holds), KAEL_ERR_RUNTIME,
-               "did not match");
+  CHECK_STATUS(kael_allclose(x, MADE(kael_to_dtype(x, KAEL_F64)), 0, 0, false, &holds),
+               KAEL_ERR_RUNTIME, "did not match");
+  kl_test_end();
+}
+END_TEST
+
+START_TEST(an_index_is_judged_by_its_elements_not_by_what_it_could_be) {
+  kl_test_begin(_i);
+  T x = kl_test_range(KAEL_F32, SHAPE(3));
+  T place = MADE(kael_argmax_dim(kl_test_vector(KAEL_F32, VALUES(1, 2, 0, 0, 0)), 0, true));
+  CHECK_VALUES(MADE(kael_index_select(x, 0, place)), 1);
+  T far = MADE(kael_argmax_dim(kl_test_vector(KAEL_F32, VALUES(1, 2, 0, 3, 0)), 0, true));
+  CHECK_NULL(kael_index_select(x, 0, far), KAEL_ERR_INDEX, "index 3 is out of bounds");
   kl_test_end();
 }
 END_TEST
@@ -104,6 +121,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, rearrangements, 0, 2);
   tcase_add_loop_test(t, products_losses_and_tables, 0, 2);
   tcase_add_loop_test(t, comparisons_of_whole_tensors, 0, 2);
+  tcase_add_loop_test(t, an_index_is_judged_by_its_elements_not_by_what_it_could_be, 0, 2);
   suite_add_tcase(s, t);
   return s;
 }

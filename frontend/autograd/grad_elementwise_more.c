@@ -24,7 +24,8 @@ static kl_status give_quotient(kl_grad_call *c, T *divisor) {
 }
 static T *result(kl_grad_call *c) { return kl_expr_saved(c, KL_SAVED_RESULT); }
 
-/* --- One operand -------------------------------------------------------------------------------- */
+/* --- One operand --------------------------------------------------------------------------------
+ */
 
 GRADIENT(sin) { return give_times(c, 0, kl_expr_cos(c, kl_expr_saved(c, 0))); }
 GRADIENT(cos) { return give_times(c, 0, kl_expr_neg(c, kl_expr_sin(c, kl_expr_saved(c, 0)))); }
@@ -36,11 +37,11 @@ GRADIENT(log10) { return give_quotient(c, times(c, kl_expr_saved(c, 0), M_LN10))
 GRADIENT(log1p) { return give_quotient(c, plus(c, kl_expr_saved(c, 0), 1)); }
 
 /* exp(-x^2) */
-static T *bell(kl_grad_call *c, T *x) { return kl_expr_exp(c, kl_expr_neg(c, kl_expr_square(c, x))); }
-GRADIENT(erf) { return give_times(c, 0, times(c, bell(c, kl_expr_saved(c, 0)), M_2_SQRTPI)); }
-GRADIENT(rsqrt) {
-  return give_times(c, 0, times(c, kl_expr_pow(c, result(c), kael_i(3)), -0.5));
+static T *bell(kl_grad_call *c, T *x) {
+  return kl_expr_exp(c, kl_expr_neg(c, kl_expr_square(c, x)));
 }
+GRADIENT(erf) { return give_times(c, 0, times(c, bell(c, kl_expr_saved(c, 0)), M_2_SQRTPI)); }
+GRADIENT(rsqrt) { return give_times(c, 0, times(c, kl_expr_pow(c, result(c), kael_i(3)), -0.5)); }
 
 static kl_status nothing(kl_grad_call *c) {
   kl_expr_give(c, 0, kl_expr_zeros_like(c, kl_expr_grad(c)));
@@ -52,7 +53,8 @@ GRADIENT(round) { return nothing(c); }
 GRADIENT(trunc) { return nothing(c); }
 GRADIENT(sign) { return nothing(c); }
 
-/* --- Two operands ------------------------------------------------------------------------------- */
+/* --- Two operands -------------------------------------------------------------------------------
+ */
 
 /* The second operand: a number as a 0-d tensor. */
 static T *other(kl_grad_call *c) {
@@ -107,7 +109,8 @@ static kl_status choose(kl_grad_call *c, T *(*reaches)(kl_grad_call *, T *, T *)
 GRADIENT(fmax) { return choose(c, kl_expr_ge); }
 GRADIENT(fmin) { return choose(c, kl_expr_le); }
 
-/* --- Bounds ------------------------------------------------------------------------------------- */
+/* --- Bounds -------------------------------------------------------------------------------------
+ */
 
 static T *both(kl_grad_call *c, T *a, T *b) {
   return a && b ? kl_expr_logical_and(c, a, b) : a ? a : b;
@@ -154,7 +157,8 @@ GRADIENT(clamp_tensor) {
   return c->status;
 }
 
-/* --- Three operands ----------------------------------------------------------------------------- */
+/* --- Three operands -----------------------------------------------------------------------------
+ */
 
 GRADIENT(lerp) {
   const kael_scalar number = c->node->args.number;
@@ -172,7 +176,8 @@ GRADIENT(lerp_tensor) {
     kl_expr_give(c, 0, kl_expr_mul(c, grad, kl_expr_number_sub(c, 1, kl_expr_saved(c, 2))));
   if (kl_expr_wants(c, 1)) kl_expr_give(c, 1, kl_expr_mul(c, grad, kl_expr_saved(c, 2)));
   if (kl_expr_wants(c, 2))
-    kl_expr_give(c, 2, kl_expr_mul(c, grad, kl_expr_sub(c, kl_expr_saved(c, 1), kl_expr_saved(c, 0))));
+    kl_expr_give(c, 2,
+                 kl_expr_mul(c, grad, kl_expr_sub(c, kl_expr_saved(c, 1), kl_expr_saved(c, 0))));
   return c->status;
 }
 
@@ -192,11 +197,13 @@ GRADIENT(addcdiv) {
   T *scaled = kl_expr_div(c, kl_expr_mul_number(c, grad, c->node->args.number), divisor);
   if (kl_expr_wants(c, 1)) kl_expr_give(c, 1, scaled);
   if (kl_expr_wants(c, 2))
-    kl_expr_give(c, 2, kl_expr_neg(c, kl_expr_mul(c, scaled, kl_expr_div(c, kl_expr_saved(c, 1), divisor))));
+    kl_expr_give(
+        c, 2, kl_expr_neg(c, kl_expr_mul(c, scaled, kl_expr_div(c, kl_expr_saved(c, 1), divisor))));
   return c->status;
 }
 
-/* --- Activations -------------------------------------------------------------------------------- */
+/* --- Activations --------------------------------------------------------------------------------
+ */
 
 /* Of 0.5 x (1 + tanh(u)): 0.5 (1 + t) + 0.5 x (1 - t^2) u'. */
 static T *slope_of_tanh_form(kl_grad_call *c, T *x) {

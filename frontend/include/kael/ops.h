@@ -212,7 +212,7 @@ KAEL_API kael_status kael_round_(kael_tensor *self);
 KAEL_API kael_tensor *kael_trunc(kael_tensor *self);
 KAEL_API kael_status kael_trunc_(kael_tensor *self);
 
-/* -1, 0 or 1, as the element's sign; NaN stays NaN. Result: the same dtype. */
+/* -1, 0 or 1, as the element's sign; 0 for NaN. Result: the same dtype. */
 KAEL_API kael_tensor *kael_sign(kael_tensor *self);
 KAEL_API kael_status kael_sign_(kael_tensor *self);
 
