@@ -162,6 +162,10 @@ static void set_default(kpy_arg *arg, const kpy_param *param) {
   arg->n = 0;
   switch ((kpy_kind)param->kind) {
     case KPY_TENSOR_OPT: arg->tensor = KAEL_NONE; break;
+    case KPY_OTHER:
+      arg->tensor = NULL;
+      arg->number = kael_i(param->value);
+      break;
     case KPY_INT:
     case KPY_REDUCTION: arg->integer = param->value; break;
     case KPY_BOOL: arg->flag = param->value != 0; break;

@@ -14,12 +14,12 @@ from pathlib import Path
 
 # Written by hand in the C sources, or not made for Python's users.
 BY_HAND = {'to_dtype', 'clone', 'contiguous', 'copy', 'slice', 'unbind', 'split', 'view',
-           'as_strided', 'chunk', 'where'}
+           'as_strided', 'chunk', 'where', 'max', 'min'}
 # Operators with prototypes but without a line in ops.def.
 MORE = {'narrow': ('self, dim, start, length', 'A range of a dim, as a view.'),
         'flatten': ('self, start_dim=0, end_dim=-1', 'The dims of a range as one dim.')}
 # Functions of kael.nn.functional only: no methods.
-FUNCTIONAL = {'linear', 'nll_loss', 'cross_entropy'}
+FUNCTIONAL = {'linear', 'nll_loss', 'cross_entropy', 'gelu', 'silu'}
 # Several positional integers may stand for the sequence: permute(1, 0).
 SPREAD = {'view', 'reshape', 'expand', 'permute', 'flip', 'repeat', 'tile'}
 # dtype= casts the operand first.
@@ -29,9 +29,9 @@ ALPHA = {'add', 'sub'}
 ALIASES = {'mul': ['multiply'], 'sub': ['subtract'], 'div': ['divide', 'true_divide'],
            'neg': ['negative'], 'abs': ['absolute'], 'gt': ['greater'], 'lt': ['less'],
            'ge': ['greater_equal'], 'le': ['less_equal'], 'ne': ['not_equal'],
-           'transpose': ['swapaxes', 'swapdims'], 'cat': ['concat', 'concatenate']}
-# The operators behind Python's symbols: each has a table, be it empty.
-SYMBOLS = ['add', 'sub', 'mul', 'div', 'floor_divide', 'remainder', 'pow', 'bitwise_and',
+           'transpose': ['swapaxes', 'swapdims'], 'clamp': ['clip'], 'atan2': ['arctan2'], 'trunc': ['fix'], 'cat': ['concat', 'concatenate']}
+# The operators that operators.c uses: each has a table, be it empty.
+SYMBOLS = ['fmod', 'add', 'sub', 'mul', 'div', 'floor_divide', 'remainder', 'pow', 'bitwise_and',
            'bitwise_or', 'bitwise_xor', 'bitwise_left_shift', 'bitwise_right_shift', 'logical_and',
            'logical_or', 'logical_xor', 'lt', 'le', 'eq', 'ne', 'gt', 'ge']
 
@@ -101,6 +101,9 @@ TYPES = {'KPY_TENSOR': 'Tensor', 'KPY_TENSOR_OPT': 'Tensor', 'KPY_OTHER': 'Union
          'KPY_REDUCTION': 'str', 'KPY_OBJECT': 'Union[Tensor, Number]'}
 
 
+KEYWORD_ONLY = {'correction'}
+
+
 def params_of(op_name, c_params):
     """The Python parameters, and the names of the out parameters."""
     params, outs, i = [], [], 0
@@ -117,6 +120,8 @@ def params_of(op_name, c_params):
             i += 1
         elif ctype in ('kael_tensor *', 'const kael_tensor *'):
             params.append(Param(name, 'KPY_TENSOR', ['{a}.tensor']))
+        elif ctype == 'const kael_scalar *':
+            params.append(Param(name, 'KPY_NUMBER_OPT', ['({a}.given ? &{a}.number : NULL)']))
         elif ctype in SIMPLE:
             params.append(Param(name, SIMPLE[ctype][0], [SIMPLE[ctype][1]]))
         elif ctype == 'kael_tensor **':
@@ -133,6 +138,7 @@ def apply_defaults(op, params):
         raise Unknown(f'{op.name}: {len(op.args)} arguments in ops.def, {len(params)} in C')
     for (name, default), param in zip(op.args, params):
         param.name = name
+        param.keyword_only = name in KEYWORD_ONLY
         if default is None:
             continue
         param.required = False
@@ -164,16 +170,29 @@ class Writer:
     # One operator: its forms as a function, a method, and in place.
     def operator(self, op):
         try:
-            if op.form == 'BINARY' or op.name == 'pow':
+            if op.name.endswith('_tensor') and self.has(op.name[:-len('_tensor')]):
+                return  # a form of the operator without the suffix
+            if self.is_binary(op):
                 self.binary(op)
-            elif op.name not in BY_HAND:
+                return
+            if op.name not in BY_HAND:
                 if self.has(op.name) or self.has(op.name + '_dims'):
                     self.plain(op, op.name)
-            if op.inplace and self.has(op.name + '_') and op.form != 'BINARY' and \
-                    op.name not in BY_HAND | {'pow'}:
+            if op.inplace and self.has(op.name + '_') and op.name not in BY_HAND:
                 self.plain(op, op.name + '_')
         except Unknown as error:
             self.unknown.append(str(error))
+
+    def is_binary(self, op):
+        """The second operand may be a tensor or a number."""
+        return op.form == 'BINARY' or op.name == 'pow' or (
+            self.has(op.name + '_scalar')
+            and [t for t, _ in self.c_params(op.name)] == ['kael_tensor *', 'kael_tensor *'])
+
+    def tensor_form(self, name):
+        """The function that takes tensors where `name` takes numbers: clamp_tensor, clamp_tensor_."""
+        other = name.rstrip('_') + '_tensor' + ('_' if name.endswith('_') else '')
+        return other if self.has(other) else None
 
     def signature(self, c_name, params):
         rows = []
@@ -268,6 +287,13 @@ class Writer:
             raise Unknown(f'{name}: does not return a status')
         if op.args and len(op.args) < len(params) and fallback:
             params = params[:len(op.args)]
+        other = self.tensor_form(name)
+        may_be_tensor = []
+        if other:
+            for param, (ctype, _) in zip(params, self.c_params(other)):
+                if param.kind in ('KPY_NUMBER', 'KPY_NUMBER_OPT') and ctype == 'kael_tensor *':
+                    param.kind = 'KPY_OTHER'
+                    may_be_tensor.append(params.index(param))
         apply_defaults(op, params)
         n_c = len(params)
         if base in CASTS and not in_place:
@@ -290,6 +316,15 @@ class Writer:
         if fallback:
             less, _ = params_of(base, self.c_params(fallback))
             call = f'a[1].given ? {call}\n                : {self.call(fallback, less, [])}'
+        if other:
+            of_tensors = ' || '.join(f'a[{i}].tensor' for i in may_be_tensor)
+            checks = ' || '.join(f'(a[{i}].given && !a[{i}].tensor)' for i in may_be_tensor)
+            pieces = [f'(a[{i}].tensor ? a[{i}].tensor : KAEL_NONE)' if i in may_be_tensor
+                      else p.pieces[0].format(a=f'a[{i}]') for i, p in enumerate(params)]
+            call = f'{of_tensors} ? kael_{other}({", ".join(pieces)})\n                : {call}'
+            body.append(f'  if (({of_tensors}) && ({checks}))')
+            body.append(f'    return PyErr_Format(PyExc_TypeError, "{name}(): tensors and numbers '
+                        'do not go together");')
         if base in CASTS and not in_place:
             body.append(f'  kael_tensor *cast = a[{n_c}].given ? '
                         f'kael_to_dtype(a[0].tensor, a[{n_c}].dtype) : NULL;')
@@ -320,8 +355,15 @@ class Writer:
                 alpha = Param('alpha', 'KPY_NUMBER_OPT', [])
                 alpha.required, alpha.keyword_only = False, True
                 params.append(alpha)
-            self.signature(name, params)
+            if op.name == 'div':
+                mode = Param('rounding_mode', 'KPY_OBJECT', [])
+                mode.required, mode.keyword_only = False, True
+                params.append(mode)
             act = f'kpy_binary_call{suffix}(&kpy_op_{op.name}, call.self, call.args[1].object)'
+            self.signature(name, params)
+            if op.name == 'div':
+                act = (f'kpy_divide_call{suffix}(call.self, call.args[1].object, '
+                       'call.args[2].object)')
             if op.name in ALPHA:
                 act = (f'call.args[2].given\n      ? kpy_scaled_call{suffix}(&kpy_op_{op.name}, '
                        f'call.self, call.args[1].object, call.args[2].number)\n      : {act}')

@@ -180,6 +180,9 @@ PyObject *kpy_binary_call_(const kpy_binary *op, PyObject *self, PyObject *other
 PyObject *kpy_scaled_call(const kpy_binary *op, PyObject *self, PyObject *other, kael_scalar alpha);
 PyObject *kpy_scaled_call_(const kpy_binary *op, PyObject *self, PyObject *other,
                            kael_scalar alpha);
+/* Division with PyTorch's rounding_mode: NULL or None, 'floor' or 'trunc'. */
+PyObject *kpy_divide_call(PyObject *self, PyObject *other, PyObject *mode);
+PyObject *kpy_divide_call_(PyObject *self, PyObject *other, PyObject *mode);
 /* A tuple of the results of one call, which are taken over; NULL among them: the exception is set. */
 PyObject *kpy_results(int n, PyObject *const *results);
 
@@ -192,6 +195,7 @@ extern PyMethodDef kpy_op_functions[];   /* generated */
 
 extern PyMethodDef kpy_tensor_methods[];   /* methods.c */
 extern PyMethodDef kpy_autograd_methods[]; /* grad.c: of tensors */
+extern PyMethodDef kpy_extreme_methods[];  /* extremes.c */
 extern PyMethodDef kpy_view_methods[];     /* views.c */
 extern PyMethodDef kpy_buffer_methods[];   /* buffer.c: of tensors */
 extern PyMethodDef kpy_dlpack_methods[];   /* dlpack.c: of tensors */
@@ -199,6 +203,7 @@ extern PyGetSetDef kpy_tensor_getset[];    /* properties.c */
 extern PyMethodDef kpy_make_functions[];   /* make.c */
 extern PyMethodDef kpy_grad_functions[];   /* grad.c */
 extern PyMethodDef kpy_mode_functions[];   /* modes.c */
+extern PyMethodDef kpy_extreme_functions[];
 extern PyMethodDef kpy_view_functions[];   /* views.c */
 extern PyMethodDef kpy_buffer_functions[]; /* buffer.c */
 extern PyMethodDef kpy_dlpack_functions[]; /* dlpack.c */

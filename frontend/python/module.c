@@ -21,7 +21,7 @@ static int add_memory_error(PyObject *module) {
 static int fill(PyObject *module) {
   PyMethodDef *lists[] = {kpy_make_functions,   kpy_grad_functions,   kpy_mode_functions,
                           kpy_view_functions,   kpy_buffer_functions, kpy_dlpack_functions,
-                          kpy_op_functions};
+                          kpy_extreme_functions, kpy_op_functions};
   if (kpy_add_dtypes(module) < 0 || kpy_add_tensor_type(module) < 0 ||
       kpy_add_hook_type(module) < 0 || add_memory_error(module) < 0)
     return -1;

@@ -49,7 +49,7 @@ PyObject *kpy_binary_call_(const kpy_binary *op, PyObject *self, PyObject *other
   return kpy_returned_self(self, status);
 }
 
-static PyObject *scaled(PyObject *other, kael_scalar alpha) {
+static PyObject *scaled(PyObject *self, PyObject *other, kael_scalar alpha) {
   if (!kpy_is_tensor(other)) {
     PyObject *factor = alpha.kind == KAEL_SCALAR_FLOAT ? PyFloat_FromDouble(alpha.as.f)
                                                        : PyLong_FromLongLong(alpha.as.i);
@@ -58,19 +58,27 @@ static PyObject *scaled(PyObject *other, kael_scalar alpha) {
     return product;
   }
   kael_tensor *out;
-  if (alpha.kind == KAEL_SCALAR_FLOAT && !kpy_is_floating(kael_dtype_of(kpy_impl(other)))) {
+  kael_dtype dtype = kael_dtype_of(kpy_impl(other));
+  if (alpha.kind == KAEL_SCALAR_FLOAT && !kpy_is_floating(dtype) &&
+      !kpy_is_floating(kael_dtype_of(kpy_impl(self)))) {
     PyErr_SetString(PyExc_RuntimeError,
                     "For integral input tensors, argument alpha must not be a floating point "
                     "number.");
     return NULL;
   }
-  KPY_RUN(out = kael_mul_scalar(kpy_impl(other), alpha));
+  /* The factor has no part in the promotion of two bools. */
+  KPY_RUN({
+    kael_tensor *product = kael_mul_scalar(kpy_impl(other), alpha);
+    out = dtype == KAEL_BOOL && alpha.kind != KAEL_SCALAR_FLOAT ? kael_to_dtype(product, dtype)
+                                                                : kael_retain(product);
+    kael_release(product);
+  });
   return kpy_wrap(out);
 }
 
 PyObject *kpy_scaled_call(const kpy_binary *op, PyObject *self, PyObject *other,
                           kael_scalar alpha) {
-  PyObject *product = scaled(other, alpha);
+  PyObject *product = scaled(self, other, alpha);
   PyObject *result = product ? kpy_binary_call(op, self, product) : NULL;
   Py_XDECREF(product);
   return result;
@@ -78,10 +86,65 @@ PyObject *kpy_scaled_call(const kpy_binary *op, PyObject *self, PyObject *other,
 
 PyObject *kpy_scaled_call_(const kpy_binary *op, PyObject *self, PyObject *other,
                            kael_scalar alpha) {
-  PyObject *product = scaled(other, alpha);
+  PyObject *product = scaled(self, other, alpha);
   PyObject *result = product ? kpy_binary_call_(op, self, product) : NULL;
   Py_XDECREF(product);
   return result;
+}
+
+/* The quotient cut towards zero. Of integers it is exact: (a - fmod(a, b)) // b. */
+static PyObject *truncated(PyObject *self, PyObject *other) {
+  kael_dtype second = kpy_is_tensor(other) ? kael_dtype_of(kpy_impl(other)) : KAEL_BOOL;
+  bool real = kpy_is_floating(kael_dtype_of(kpy_impl(self))) || kpy_is_floating(second) ||
+              PyFloat_Check(other);
+  PyObject *quotient = NULL, *first = real ? kpy_binary_call(&kpy_op_div, self, other)
+                                           : kpy_binary_call(&kpy_op_fmod, self, other);
+  if (first && real) {
+    kael_tensor *out;
+    KPY_RUN(out = kael_trunc(kpy_impl(first)));
+    quotient = kpy_wrap(out);
+  } else if (first) {
+    PyObject *multiple = kpy_binary_call(&kpy_op_sub, self, first);
+    if (multiple) quotient = kpy_binary_call(&kpy_op_floor_divide, multiple, other);
+    Py_XDECREF(multiple);
+  }
+  Py_XDECREF(first);
+  return quotient;
+}
+
+/* 0: none, 1: floor, 2: trunc, -1: an exception is set. */
+static int rounding(PyObject *mode) {
+  if (!mode || mode == Py_None) return 0;
+  if (PyUnicode_Check(mode) && PyUnicode_CompareWithASCIIString(mode, "floor") == 0) return 1;
+  if (PyUnicode_Check(mode) && PyUnicode_CompareWithASCIIString(mode, "trunc") == 0) return 2;
+  PyErr_Format(PyExc_RuntimeError,
+               "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found %R",
+               mode);
+  return -1;
+}
+
+PyObject *kpy_divide_call(PyObject *self, PyObject *other, PyObject *mode) {
+  switch (rounding(mode)) {
+    case 0: return kpy_binary_call(&kpy_op_div, self, other);
+    case 1: return kpy_binary_call(&kpy_op_floor_divide, self, other);
+    case 2: return truncated(self, other);
+    default: return NULL;
+  }
+}
+
+PyObject *kpy_divide_call_(PyObject *self, PyObject *other, PyObject *mode) {
+  kael_status status;
+  switch (rounding(mode)) {
+    case 0: return kpy_binary_call_(&kpy_op_div, self, other);
+    case 1: return kpy_binary_call_(&kpy_op_floor_divide, self, other);
+    case 2: break;
+    default: return NULL;
+  }
+  PyObject *quotient = truncated(self, other);
+  if (!quotient) return NULL;
+  KPY_RUN(status = kael_copy_(kpy_impl(self), kpy_impl(quotient)));
+  Py_DECREF(quotient);
+  return kpy_returned_self(self, status);
 }
 
 PyObject *kpy_results(int n, PyObject *const *results) {

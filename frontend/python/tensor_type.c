@@ -143,7 +143,8 @@ static PyType_Slot base_slots[] = {
 /* One table of all methods; lives as long as the type. Earlier lists win. */
 static PyMethodDef *collect_methods(void) {
   PyMethodDef *lists[] = {kpy_tensor_methods, kpy_autograd_methods, kpy_view_methods,
-                          kpy_buffer_methods, kpy_dlpack_methods,   kpy_op_methods};
+                          kpy_buffer_methods, kpy_dlpack_methods,   kpy_extreme_methods,
+                          kpy_op_methods};
   size_t n = 0, n_lists = sizeof lists / sizeof *lists;
   for (size_t l = 0; l < n_lists; l++)
     for (PyMethodDef *m = lists[l]; m->ml_name; m++) n++;

@@ -266,3 +266,43 @@ def test_pickles_and_copies_keep_values_dtype_and_grad():
     assert pickle.loads(pickle.dumps(k.float64)) is k.float64
     with pytest.raises(RuntimeError):
         copy.deepcopy(x * 2)
+
+
+# --- Functions with forms of their own ------------------------------------------------------------
+
+def test_max_and_min_fold_all_or_a_dim_or_two_tensors(mode):
+    x = k.tensor([[1, 5], [7, 2]])
+    assert x.max().item() == 7 and k.min(x).item() == 1
+    values, places = x.max(1)
+    assert values.tolist() == [5, 7] and places.tolist() == [1, 0]
+    assert x.min(dim=0, keepdim=True).indices.tolist() == [[0, 1]]
+    assert k.max(x, k.tensor(3)).tolist() == [[3, 5], [7, 3]]
+    with pytest.raises(IndexError):
+        x.max(2)
+
+
+def test_bounds_of_clamp_are_numbers_or_tensors(mode):
+    x = k.tensor([-2., 0.5, 9.])
+    assert x.clamp(min=0).tolist() == [0, 0.5, 9] and x.clamp(-1, 1).tolist() == [-1, 0.5, 1]
+    assert x.clamp(max=k.tensor([-3., 1., 1.])).tolist() == [-3, 0.5, 1]
+    assert x.clamp_(None, 1) is x and x.tolist() == [-2, 0.5, 1]
+    with pytest.raises(TypeError):
+        x.clamp(0, k.tensor(1.))
+
+
+def test_division_rounds_as_asked(mode):
+    a, b = k.tensor([-7, 7]), k.tensor([2, 2])
+    assert k.div(a, b, rounding_mode='trunc').tolist() == [-3, 3]
+    assert k.div(a, b, rounding_mode='floor').tolist() == [-4, 3]
+    assert a.div(2.0, rounding_mode='trunc').tolist() == [-3, 3] and (a // 2).tolist() == [-4, 3]
+    c = a.clone()
+    assert c.div_(2, rounding_mode='trunc').tolist() == [-3, 3]
+    with pytest.raises(RuntimeError):
+        k.div(a, b, rounding_mode='up')
+
+
+def test_variance_takes_its_correction_in_both_ways(mode):
+    x = k.tensor([1., 2., 3., 6.])
+    assert x.var().item() == pytest.approx(14 / 3) and x.var(unbiased=False).item() == 3.5
+    assert k.std(x, 0, correction=0).item() == pytest.approx(3.5 ** 0.5)
+    assert x.norm().item() == pytest.approx(50 ** 0.5) and x.norm(1).item() == 12

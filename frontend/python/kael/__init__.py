@@ -12,7 +12,7 @@ from ._C import *  # noqa: F401,F403
 from ._C import Tensor, dtype
 from ._size import Size
 from ._methods import (UntypedStorage, allclose, as_tensor, clone, equal, is_floating_point,
-                       is_tensor, isclose, numel, stack, where)
+                       is_tensor, isclose, norm, numel, stack, std, var, where)
 from ._modes import (compile, enable_grad, eval, inference_mode, jit, jit_mode, manual_seed,
                      no_grad, set_grad_enabled, set_jit)
 from ._repr import set_printoptions

@@ -2,6 +2,8 @@
 from . import _C
 from ._C import Tensor
 
+_BOOL = type(True)
+
 
 def where(condition, self=None, other=None, *, input=None):
     """condition ? input : other, broadcast. Numbers may stand for tensors."""
@@ -101,6 +103,33 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Whether isclose holds everywhere."""
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
+
+
+def _spread(fold, input, dim, unbiased, keepdim, correction):
+    if isinstance(dim, _BOOL):  # var(unbiased)
+        dim, unbiased = None, dim
+    if correction is None:
+        correction = 1 if unbiased is None or unbiased else 0
+    return fold(input, dim, correction=correction, keepdim=keepdim)
+
+
+def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """Mean squared distance from the mean, over count - correction (1)."""
+    return _spread(_C.var, input, dim, unbiased, keepdim, correction)
+
+
+def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """The square root of var."""
+    return _spread(_C.std, input, dim, unbiased, keepdim, correction)
+
+
+def norm(input, p='fro', dim=None, keepdim=False, dtype=None):
+    """The p-norm: (sum of |x|^p)^(1/p); 2 unless p is given."""
+    if p == 'nuc':
+        raise NotImplementedError('the nuclear norm is not part of this version of kael')
+    if dtype is not None:
+        input = input.to(dtype)
+    return _C.norm(input, 2.0 if p in ('fro', None) else p, dim, keepdim)
 
 
 # --- Methods --------------------------------------------------------------------------------------
@@ -225,6 +254,7 @@ _METHODS = {
     '__deepcopy__': _deepcopy, '__copy__': _copy, 'new_zeros': _new(_C.zeros, 'Zeros'),
     'new_ones': _new(_C.ones, 'Ones'), 'new_empty': _new(_C.empty, 'A tensor to be written,'), 'new_full': _new_full,
     'new_tensor': _new_tensor, 'equal': equal, 'isclose': isclose, 'allclose': allclose,
+    'var': var, 'std': std, 'norm': norm,
 }
 for _name, _function in _METHODS.items():
     setattr(Tensor, _name, _function)

@@ -25,6 +25,20 @@ def sigmoid(input):
     return input.sigmoid()
 
 
+def silu(input, inplace=False):
+    """x sigmoid(x)."""
+    if inplace:
+        return input.copy_(_C.silu(input))
+    return _C.silu(input)
+
+
+def gelu(input, approximate='none'):
+    """x times the normal distribution function of x, or with 'tanh' an approximation of it."""
+    if approximate not in ('none', 'tanh'):
+        raise RuntimeError('approximate argument must be either none or tanh.')
+    return _C.gelu(input, approximate == 'tanh')
+
+
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
     """exp(x - max) / sum of it along a dim."""
     return _C.softmax(input, _dim_of(input, dim), dtype=dtype)
