@@ -7,10 +7,10 @@
 
 static const struct {
   const char *alias, *name;
-} aliases[] = {{"axis", "dim"},   {"keepdims", "keepdim"}, {"input", "self"}, {"x", "self"},
-               {"axis", "dims"},  {"size", "shape"},       {"size", "sizes"}, {"source", "src"},
-               {"tensor", "src"}, {"split_size", "sizes"}, {"stride", "strides"},
-               {"storage_offset", "offset"}};
+} aliases[] = {{"axis", "dim"},         {"keepdims", "keepdim"}, {"input", "self"},
+               {"x", "self"},           {"axis", "dims"},        {"size", "shape"},
+               {"size", "sizes"},       {"source", "src"},       {"tensor", "src"},
+               {"split_size", "sizes"}, {"stride", "strides"},   {"storage_offset", "offset"}};
 
 bool kpy_read_int(PyObject *object, int64_t *out_value) {
   if (kpy_is_tensor(object)) {
@@ -132,11 +132,14 @@ static bool read_argument(kpy_call *call, const kpy_signature *signature, int i,
     case KPY_OTHER:
       arg->tensor = kpy_is_tensor(object) ? kpy_impl(object) : NULL;
       if (arg->tensor) return true;
-      if (!kpy_is_number(object)) return wrong_type(signature, param, "a Tensor or a number", object);
+      if (!kpy_is_number(object))
+        return wrong_type(signature, param, "a Tensor or a number", object);
       return kpy_read_number(object, &arg->number);
     case KPY_NUMBER:
-    case KPY_NUMBER_OPT: return read_number_argument(object, &arg->number);
-    case KPY_INT: return kpy_read_int(object, &arg->integer);
+    case KPY_NUMBER_OPT:
+      return read_number_argument(object, &arg->number);
+    case KPY_INT:
+      return kpy_read_int(object, &arg->integer);
     case KPY_FLOAT:
       arg->real = PyFloat_AsDouble(object);
       return arg->real != -1 || !PyErr_Occurred();
@@ -145,14 +148,19 @@ static bool read_argument(kpy_call *call, const kpy_signature *signature, int i,
       arg->flag = truth > 0;
       return truth >= 0;
     }
-    case KPY_DTYPE: return kpy_read_dtype(object, &arg->dtype);
+    case KPY_DTYPE:
+      return kpy_read_dtype(object, &arg->dtype);
     case KPY_INTS:
     case KPY_SIZES:
       arg->ints = call->ints[call->n_ints++];
       return kpy_read_ints(object, param->name, arg->ints, &arg->n);
-    case KPY_TENSORS: return read_tensors(call, signature, param, object, arg);
-    case KPY_REDUCTION: return read_reduction(object, arg);
-    case KPY_OBJECT: arg->object = object; return true;
+    case KPY_TENSORS:
+      return read_tensors(call, signature, param, object, arg);
+    case KPY_REDUCTION:
+      return read_reduction(object, arg);
+    case KPY_OBJECT:
+      arg->object = object;
+      return true;
   }
   return false;
 }
@@ -161,18 +169,32 @@ static void set_default(kpy_arg *arg, const kpy_param *param) {
   arg->given = false;
   arg->n = 0;
   switch ((kpy_kind)param->kind) {
-    case KPY_TENSOR_OPT: arg->tensor = KAEL_NONE; break;
+    case KPY_TENSOR_OPT:
+      arg->tensor = KAEL_NONE;
+      break;
     case KPY_OTHER:
       arg->tensor = NULL;
       arg->number = kael_i(param->value);
       break;
     case KPY_INT:
-    case KPY_REDUCTION: arg->integer = param->value; break;
-    case KPY_BOOL: arg->flag = param->value != 0; break;
-    case KPY_FLOAT: arg->real = (double)param->value; break;
-    case KPY_NUMBER: arg->number = kael_i(param->value); break;
-    case KPY_DTYPE: arg->dtype = (kael_dtype)param->value; break;
-    default: arg->object = NULL; break;
+    case KPY_REDUCTION:
+      arg->integer = param->value;
+      break;
+    case KPY_BOOL:
+      arg->flag = param->value != 0;
+      break;
+    case KPY_FLOAT:
+      arg->real = (double)param->value;
+      break;
+    case KPY_NUMBER:
+      arg->number = kael_i(param->value);
+      break;
+    case KPY_DTYPE:
+      arg->dtype = (kael_dtype)param->value;
+      break;
+    default:
+      arg->object = NULL;
+      break;
   }
 }
 
@@ -267,8 +289,7 @@ bool kpy_parse(kpy_call *call, const kpy_signature *signature, PyObject *self,
                PyObject *const *args, Py_ssize_t n_args, PyObject *keywords) {
   call->self = self;
   call->n_ints = call->n_keep = 0;
-  for (int i = 0; i < signature->n_params; i++)
-    set_default(&call->args[i], &signature->params[i]);
+  for (int i = 0; i < signature->n_params; i++) set_default(&call->args[i], &signature->params[i]);
   if (read_all(call, signature, self, args, n_args, keywords)) return true;
   kpy_finish(call, NULL);
   return false;

@@ -1,7 +1,7 @@
 /* The buffer protocol, both ways: a tensor's memory for NumPy and others, and theirs as a tensor.
  *
- * Memory that may be written through a buffer makes the tensor's storage SHARED (kael/tensor.h): its
- * pending readers and writer run, and later ones run at the call.
+ * Memory that may be written through a buffer makes the tensor's storage SHARED (kael/tensor.h):
+ * its pending readers and writer run, and later ones run at the call.
  */
 #include "frontend/python/kpy.h"
 
@@ -10,7 +10,8 @@
 /* --- Out ---------------------------------------------------------------------------------------
  */
 
-static const char *const formats[KPY_N_DTYPES] = {"?", "B", "b", "h", "i", "q", "e", NULL, "f", "d"};
+static const char *const formats[KPY_N_DTYPES] = {"?", "B", "b",  "h", "i",
+                                                  "q", "e", NULL, "f", "d"};
 
 /* What a buffer points into besides the elements. */
 typedef struct layout {
@@ -83,11 +84,16 @@ static bool dtype_of_format(const Py_buffer *view, kael_dtype *out_dtype) {
   int found = -1;
   if (strchr("bhilqn", *format))
     found = size == 1 ? KAEL_I8 : size == 2 ? KAEL_I16 : size == 4 ? KAEL_I32 : KAEL_I64;
-  else if (*format == '?') found = KAEL_BOOL;
-  else if (*format == 'B') found = KAEL_U8;
-  else if (*format == 'e') found = KAEL_F16;
-  else if (*format == 'f') found = KAEL_F32;
-  else if (*format == 'd') found = KAEL_F64;
+  else if (*format == '?')
+    found = KAEL_BOOL;
+  else if (*format == 'B')
+    found = KAEL_U8;
+  else if (*format == 'e')
+    found = KAEL_F16;
+  else if (*format == 'f')
+    found = KAEL_F32;
+  else if (*format == 'd')
+    found = KAEL_F64;
   if (*format && format[1] == '\0' && found >= 0) {
     *out_dtype = (kael_dtype)found;
     return true;
@@ -231,9 +237,8 @@ static PyObject *tensor_numpy(PyObject *self, PyObject *const *args, Py_ssize_t 
 
 static PyObject *tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t n,
                               PyObject *keywords) {
-  static const kpy_param params[] = {{"self", KPY_TENSOR, 1, 0, 0},
-                                     {"dtype", KPY_OBJECT, 0, 0, 0},
-                                     {"copy", KPY_OBJECT, 0, 1, 0}};
+  static const kpy_param params[] = {
+      {"self", KPY_TENSOR, 1, 0, 0}, {"dtype", KPY_OBJECT, 0, 0, 0}, {"copy", KPY_OBJECT, 0, 1, 0}};
   static const kpy_signature signature = {"__array__", 3, params};
   kpy_call call;
   if (!kpy_parse(&call, &signature, self, args, n, keywords)) return NULL;

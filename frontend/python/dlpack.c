@@ -42,11 +42,11 @@ typedef struct dl_versioned {
 
 static const struct {
   uint8_t code, bits;
-} types[KPY_N_DTYPES] = {[KAEL_BOOL] = {CODE_BOOL, 8},    [KAEL_U8] = {CODE_UINT, 8},
-                         [KAEL_I8] = {CODE_INT, 8},       [KAEL_I16] = {CODE_INT, 16},
-                         [KAEL_I32] = {CODE_INT, 32},     [KAEL_I64] = {CODE_INT, 64},
-                         [KAEL_F16] = {CODE_FLOAT, 16},   [KAEL_BF16] = {CODE_BFLOAT, 16},
-                         [KAEL_F32] = {CODE_FLOAT, 32},   [KAEL_F64] = {CODE_FLOAT, 64}};
+} types[KPY_N_DTYPES] = {
+    [KAEL_BOOL] = {CODE_BOOL, 8},  [KAEL_U8] = {CODE_UINT, 8},      [KAEL_I8] = {CODE_INT, 8},
+    [KAEL_I16] = {CODE_INT, 16},   [KAEL_I32] = {CODE_INT, 32},     [KAEL_I64] = {CODE_INT, 64},
+    [KAEL_F16] = {CODE_FLOAT, 16}, [KAEL_BF16] = {CODE_BFLOAT, 16}, [KAEL_F32] = {CODE_FLOAT, 32},
+    [KAEL_F64] = {CODE_FLOAT, 64}};
 
 /* --- Out ---------------------------------------------------------------------------------------
  */
@@ -57,7 +57,8 @@ typedef struct export {
   dl_versioned versioned;
   kael_tensor *tensor;
   int64_t shape[KAEL_MAX_DIMS], strides[KAEL_MAX_DIMS];
-} export;
+}
+export;
 
 static void end_export(export *mine) {
   kael_release(mine->tensor);
@@ -301,9 +302,10 @@ static PyObject *take(PyObject *capsule) {
     dl_managed *managed = PyCapsule_GetPointer(capsule, "dltensor");
     return take_capsule(capsule, "used_dltensor", managed, end_managed, &managed->tensor, false);
   }
-  PyErr_SetString(PyExc_RuntimeError,
-                  "from_dlpack received an invalid capsule. Note that DLTensor capsules can be "
-                  "consumed only once, so you might have already constructed a tensor from it once.");
+  PyErr_SetString(
+      PyExc_RuntimeError,
+      "from_dlpack received an invalid capsule. Note that DLTensor capsules can be "
+      "consumed only once, so you might have already constructed a tensor from it once.");
   return NULL;
 }
 

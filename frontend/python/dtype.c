@@ -2,8 +2,7 @@
 #include "frontend/python/kpy.h"
 
 typedef struct dtype_object {
-  PyObject_HEAD
-  int dtype;
+  PyObject_HEAD int dtype;
 } dtype_object;
 
 static PyTypeObject *dtype_type;
@@ -54,12 +53,11 @@ static PyGetSetDef dtype_getset[] = {
 static PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, NULL},
                                       {NULL, NULL, 0, NULL}};
 
-static PyType_Slot dtype_slots[] = {
-    {Py_tp_repr, dtype_repr},
-    {Py_tp_getset, dtype_getset},
-    {Py_tp_methods, dtype_methods},
-    {Py_tp_doc, "The element type of a tensor."},
-    {0, NULL}};
+static PyType_Slot dtype_slots[] = {{Py_tp_repr, dtype_repr},
+                                    {Py_tp_getset, dtype_getset},
+                                    {Py_tp_methods, dtype_methods},
+                                    {Py_tp_doc, "The element type of a tensor."},
+                                    {0, NULL}};
 
 static PyType_Spec dtype_spec = {
     .name = "kael.dtype",
@@ -72,10 +70,14 @@ PyObject *kpy_dtype(kael_dtype dtype) { return Py_NewRef(dtype_objects[dtype]); 
 bool kpy_is_dtype(PyObject *object) { return Py_TYPE(object) == dtype_type; }
 
 bool kpy_read_dtype(PyObject *object, kael_dtype *out_dtype) {
-  if (kpy_is_dtype(object)) *out_dtype = dtype_of(object);
-  else if (object == (PyObject *)&PyFloat_Type) *out_dtype = KAEL_F64;
-  else if (object == (PyObject *)&PyLong_Type) *out_dtype = KAEL_I64;
-  else if (object == (PyObject *)&PyBool_Type) *out_dtype = KAEL_BOOL;
+  if (kpy_is_dtype(object))
+    *out_dtype = dtype_of(object);
+  else if (object == (PyObject *)&PyFloat_Type)
+    *out_dtype = KAEL_F64;
+  else if (object == (PyObject *)&PyLong_Type)
+    *out_dtype = KAEL_I64;
+  else if (object == (PyObject *)&PyBool_Type)
+    *out_dtype = KAEL_BOOL;
   else {
     PyErr_Format(PyExc_TypeError, "expected a kael.dtype, not %R", object);
     return false;
@@ -87,8 +89,8 @@ bool kpy_read_dtype(PyObject *object, kael_dtype *out_dtype) {
 static const struct {
   const char *name;
   kael_dtype dtype;
-} aliases[] = {{"float", KAEL_F32}, {"double", KAEL_F64}, {"half", KAEL_F16}, {"int", KAEL_I32},
-               {"long", KAEL_I64},  {"short", KAEL_I16}};
+} aliases[] = {{"float", KAEL_F32}, {"double", KAEL_F64}, {"half", KAEL_F16},
+               {"int", KAEL_I32},   {"long", KAEL_I64},   {"short", KAEL_I16}};
 
 int kpy_add_dtypes(PyObject *module) {
   dtype_type = (PyTypeObject *)PyType_FromSpec(&dtype_spec);

@@ -1,4 +1,5 @@
-/* The library's errors as Python exceptions, and exceptions of callbacks as the library's errors. */
+/* The library's errors as Python exceptions, and exceptions of callbacks as the library's errors.
+ */
 #include "frontend/python/kpy.h"
 
 /* An exception that a hook raised, on its way through the library. */
@@ -6,12 +7,18 @@ static _Thread_local PyObject *kept_type, *kept_value, *kept_trace;
 
 static PyObject *exception_of(kael_status code) {
   switch (code) {
-    case KAEL_ERR_INDEX: return PyExc_IndexError;
-    case KAEL_ERR_TYPE: return PyExc_TypeError;
-    case KAEL_ERR_VALUE: return PyExc_ValueError;
-    case KAEL_ERR_NOT_IMPLEMENTED: return PyExc_NotImplementedError;
-    case KAEL_ERR_IO: return PyExc_OSError;
-    default: return PyExc_RuntimeError;
+    case KAEL_ERR_INDEX:
+      return PyExc_IndexError;
+    case KAEL_ERR_TYPE:
+      return PyExc_TypeError;
+    case KAEL_ERR_VALUE:
+      return PyExc_ValueError;
+    case KAEL_ERR_NOT_IMPLEMENTED:
+      return PyExc_NotImplementedError;
+    case KAEL_ERR_IO:
+      return PyExc_OSError;
+    default:
+      return PyExc_RuntimeError;
   }
 }
 

@@ -54,23 +54,24 @@ static PyObject *call(const extreme *which, PyObject *self, PyObject *const *arg
   return kpy_ok(status) ? values_and_places(values, places) : NULL;
 }
 
-#define EXTREME(which)                                                                       \
-  static PyObject *method_##which(PyObject *self, PyObject *const *args, Py_ssize_t n,        \
-                                  PyObject *keywords) {                                       \
-    return call(&which, self, args, n, keywords);                                             \
-  }                                                                                           \
-  static PyObject *function_##which(PyObject *module, PyObject *const *args, Py_ssize_t n,    \
-                                    PyObject *keywords) {                                     \
-    (void)module;                                                                             \
-    return call(&which, NULL, args, n, keywords);                                             \
+#define EXTREME(which)                                                                             \
+  static PyObject *method_##which(PyObject *self, PyObject *const *args, Py_ssize_t n,             \
+                                  PyObject *keywords) {                                            \
+    return call(&which, self, args, n, keywords);                                                  \
+  }                                                                                                \
+  static PyObject *function_##which(PyObject *module, PyObject *const *args, Py_ssize_t n,         \
+                                    PyObject *keywords) {                                          \
+    (void)module;                                                                                  \
+    return call(&which, NULL, args, n, keywords);                                                  \
   }
 EXTREME(largest)
 EXTREME(least)
 
-#define DOC(name, word)                                                             \
-  name "(dim=None, keepdim=False) -> Tensor, or (values, indices)\n\n"              \
-  "The " word " element; along a dim with its first places. With another tensor in " \
-  "place of the dim the " word " of each two elements."
+#define DOC(name, word)                                                                            \
+  name "(dim=None, keepdim=False) -> Tensor, or (values, indices)\n\n"                             \
+       "The " word                                                                                 \
+       " element; along a dim with its first places. With another tensor in "                      \
+       "place of the dim the " word " of each two elements."
 
 PyMethodDef kpy_extreme_methods[] = {{"max", FAST(method_largest), DOC("max", "largest")},
                                      {"min", FAST(method_least), DOC("min", "least")},

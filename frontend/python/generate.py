@@ -232,7 +232,6 @@ class Writer:
         return op.doc + (' Written to the tensor itself.' if name.endswith('_') else '')
 
     def trampolines(self, c_name, names, op, params, method=True, function=True, n_results=1):
-        doc = self.doc(c_name, op, params)
         for kind, wanted, rows in (('method', method, self.methods),
                                    ('function', function, self.functions)):
             if not wanted:
@@ -245,18 +244,21 @@ class Writer:
                 'keywords);\n}')
             stubs = self.method_stubs if kind == 'method' else self.function_stubs
             for name in names:
+                doc = self.doc(name, op, params, kind == 'method')
                 stubs.append(self.stub(name, op, params, kind == 'method', n_results))
                 rows.append(f'    {{"{name}", FAST({kind}_{c_name}), {c_string(doc)}}},')
 
-    def doc(self, c_name, op, params):
-        shown, starred = [], False
-        for p in params:
+    def doc(self, c_name, op, params, method):
+        """With a first line that inspect.signature and help() read."""
+        shown, starred = ['$self' if method else '$module'], False
+        for p in params[1:] if method else params:
             if p.keyword_only and not starred:
                 shown.append('*')
-                starred = True
+            starred = starred or p.keyword_only or p.kind == 'KPY_SIZES'
             name = 'input' if p.name == 'self' else p.name
+            name = '*' + name if p.kind == 'KPY_SIZES' else name
             shown.append(name if p.required else f'{name}={self.shown_default(op, p)}')
-        return f'{c_name}({", ".join(shown)}) -> Tensor\n\n{self.text(c_name, op)}'
+        return f'{c_name}({", ".join(shown)})\n--\n\n{self.text(c_name, op)}'
 
     @staticmethod
     def shown_default(op, param):

@@ -7,8 +7,7 @@
  */
 
 typedef struct hook_object {
-  PyObject_HEAD
-  kael_hook *hook; /* owned; NULL once removed */
+  PyObject_HEAD kael_hook *hook; /* owned; NULL once removed */
 } hook_object;
 
 static PyTypeObject *hook_type;
@@ -17,10 +16,10 @@ static kael_status call_hook(kael_tensor *grad, void *user, kael_tensor **out_gr
   PyGILState_STATE state = PyGILState_Ensure();
   kael_status status = KAEL_OK;
   PyObject *argument = kpy_wrap(kael_retain(grad));
-  PyObject *result = argument
-                         ? PyObject_CallFunctionObjArgs(kpy_owner_of(user), argument, NULL)
-                         : NULL;
-  if (result && kpy_is_tensor(result)) *out_grad = kael_retain(kpy_impl(result));
+  PyObject *result =
+      argument ? PyObject_CallFunctionObjArgs(kpy_owner_of(user), argument, NULL) : NULL;
+  if (result && kpy_is_tensor(result))
+    *out_grad = kael_retain(kpy_impl(result));
   else if (result && result != Py_None)
     PyErr_Format(PyExc_TypeError, "expected a hook to return a Tensor or None, not %R",
                  Py_TYPE(result));
@@ -49,8 +48,8 @@ static void hook_dealloc(PyObject *self) {
   Py_DECREF(type);
 }
 
-static PyMethodDef hook_methods[] = {
-    {"remove", hook_remove, METH_NOARGS, "Takes the hook away."}, {NULL, NULL, 0, NULL}};
+static PyMethodDef hook_methods[] = {{"remove", hook_remove, METH_NOARGS, "Takes the hook away."},
+                                     {NULL, NULL, 0, NULL}};
 static PyType_Slot hook_slots[] = {{Py_tp_dealloc, hook_dealloc},
                                    {Py_tp_methods, hook_methods},
                                    {Py_tp_doc, "A registered hook."},
@@ -105,8 +104,7 @@ static PyObject *retain_grad(PyObject *self, PyObject *unused) {
   Py_RETURN_NONE;
 }
 
-static PyObject *backward(PyObject *self, PyObject *const *args, Py_ssize_t n,
-                          PyObject *keywords) {
+static PyObject *backward(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords) {
   static const kpy_param params[] = {{"self", KPY_TENSOR, 1, 0, 0},
                                      {"gradient", KPY_TENSOR_OPT, 0, 0, 0},
                                      {"retain_graph", KPY_BOOL, 0, 0, 0},
@@ -161,8 +159,10 @@ static PyObject *gradients(kael_tensor **grads, Py_ssize_t n) {
   PyObject *tuple = PyTuple_New(n);
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject *grad = kpy_wrap_optional(grads[i]);
-    if (tuple && grad) PyTuple_SetItem(tuple, i, grad);
-    else Py_CLEAR(tuple);
+    if (tuple && grad)
+      PyTuple_SetItem(tuple, i, grad);
+    else
+      Py_CLEAR(tuple);
   }
   return tuple;
 }
@@ -186,8 +186,8 @@ static PyObject *grad_of(PyObject *module, PyObject *args) {
     goto done;
   }
   if (n[2] == 0) {
-    KPY_RUN(status = kael_backward_all(lists[0], lists[1], (size_t)n[0], flags[0] != 0,
-                                       flags[1] != 0));
+    KPY_RUN(status =
+                kael_backward_all(lists[0], lists[1], (size_t)n[0], flags[0] != 0, flags[1] != 0));
     if (kpy_ok(status)) result = Py_NewRef(Py_None);
     goto done;
   }

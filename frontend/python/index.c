@@ -57,8 +57,10 @@ static int64_t dims_taken(PyObject *const *parts, Py_ssize_t n) {
   int64_t taken = 0;
   int n_ellipses = 0;
   for (Py_ssize_t i = 0; i < n; i++) {
-    if (parts[i] == Py_Ellipsis) n_ellipses++;
-    else if (parts[i] != Py_None) taken++;
+    if (parts[i] == Py_Ellipsis)
+      n_ellipses++;
+    else if (parts[i] != Py_None)
+      taken++;
   }
   return n_ellipses > 1 ? -1 : taken;
 }

@@ -24,9 +24,8 @@
  */
 
 typedef struct kpy_tensor {
-  PyObject_HEAD
-  kael_tensor *impl; /* owned; never NULL once made */
-  PyObject *weak;    /* list of weak references */
+  PyObject_HEAD kael_tensor *impl; /* owned; never NULL once made */
+  PyObject *weak;                  /* list of weak references */
 } kpy_tensor;
 
 extern PyTypeObject *kpy_tensor_type;
@@ -60,11 +59,11 @@ bool kpy_ok(kael_status status);
 kael_status kpy_keep_exception(void);
 
 /* Work of the library runs without the interpreter's lock, so that other threads go on. */
-#define KPY_RUN(statement)                             \
-  do {                                                 \
-    PyThreadState *kpy_state_ = PyEval_SaveThread();   \
-    statement;                                         \
-    PyEval_RestoreThread(kpy_state_);                  \
+#define KPY_RUN(statement)                                                                         \
+  do {                                                                                             \
+    PyThreadState *kpy_state_ = PyEval_SaveThread();                                               \
+    statement;                                                                                     \
+    PyEval_RestoreThread(kpy_state_);                                                              \
   } while (0)
 
 /* --- Dtypes and numbers (dtype.c) ---------------------------------------------------------------
@@ -132,7 +131,7 @@ typedef struct kpy_arg {
     bool flag;
     kael_dtype dtype;
     PyObject *object;
-    int64_t *ints;          /* n of them */
+    int64_t *ints;         /* n of them */
     kael_tensor **tensors; /* n of them */
   };
   int n;
@@ -183,7 +182,8 @@ PyObject *kpy_scaled_call_(const kpy_binary *op, PyObject *self, PyObject *other
 /* Division with PyTorch's rounding_mode: NULL or None, 'floor' or 'trunc'. */
 PyObject *kpy_divide_call(PyObject *self, PyObject *other, PyObject *mode);
 PyObject *kpy_divide_call_(PyObject *self, PyObject *other, PyObject *mode);
-/* A tuple of the results of one call, which are taken over; NULL among them: the exception is set. */
+/* A tuple of the results of one call, which are taken over; NULL among them: the exception is set.
+ */
 PyObject *kpy_results(int n, PyObject *const *results);
 
 extern PyType_Slot kpy_operator_slots[]; /* ends with {0, NULL} */
@@ -231,10 +231,11 @@ PyObject *kpy_from_buffer(PyObject *object, bool copy);
 /* What kept external memory alive is given up later, when this thread holds the interpreter's lock:
  * deleters run on any thread (owners.c). */
 kael_deleter kpy_owner_deleter(void);
-/* The deleter's `user` for an owner, of which a reference is taken; NULL: no memory, exception set. */
+/* The deleter's `user` for an owner, of which a reference is taken; NULL: no memory, exception set.
+ */
 void *kpy_owner_note(PyObject *owner);
 PyObject *kpy_owner_of(void *note); /* borrowed */
-void kpy_owner_forget(void *note); /* where the deleter will not be called */
+void kpy_owner_forget(void *note);  /* where the deleter will not be called */
 void kpy_drop_owners(void);
 PyObject *kpy_iter(PyObject *self); /* views.c */
 int kpy_add_hook_type(PyObject *module);

@@ -26,18 +26,24 @@ static bool survey_number(PyObject *object, survey *found) {
       found->dtype = kael_dtype_of(kpy_impl(object));
     return true;
   }
-  if (PyFloat_Check(object)) found->any_float = true;
-  else if (PyBool_Check(object)) found->any_bool = true;
-  else if (PyLong_Check(object)) found->any_int = true;
+  if (PyFloat_Check(object))
+    found->any_float = true;
+  else if (PyBool_Check(object))
+    found->any_bool = true;
+  else if (PyLong_Check(object))
+    found->any_int = true;
   else {
     if (!kpy_is_number(object)) {
       PyErr_Format(PyExc_TypeError, "new(): invalid data type %R", Py_TYPE(object));
       return false;
     }
     if (!kpy_read_number(object, &number)) return false;
-    if (number.kind == KAEL_SCALAR_FLOAT) found->any_float = true;
-    else if (number.kind == KAEL_SCALAR_INT) found->any_int = true;
-    else found->any_bool = true;
+    if (number.kind == KAEL_SCALAR_FLOAT)
+      found->any_float = true;
+    else if (number.kind == KAEL_SCALAR_INT)
+      found->any_int = true;
+    else
+      found->any_bool = true;
   }
   return true;
 }
@@ -71,8 +77,10 @@ static bool survey_entries(PyObject *data, int dim, survey *found) {
     return false;
   }
   if (!is_nested(data)) {
-    if (PyUnicode_Check(data)) PyErr_Format(PyExc_TypeError, "new(): invalid data type 'str'");
-    else PyErr_Format(PyExc_TypeError, "not a sequence: %R at dim %d", Py_TYPE(data), dim);
+    if (PyUnicode_Check(data))
+      PyErr_Format(PyExc_TypeError, "new(): invalid data type 'str'");
+    else
+      PyErr_Format(PyExc_TypeError, "not a sequence: %R at dim %d", Py_TYPE(data), dim);
     return false;
   }
   Py_ssize_t n = PySequence_Size(data);
@@ -117,12 +125,24 @@ static bool overflow(kael_dtype dtype) {
 static bool put_integer(char *place, kael_dtype dtype, int64_t value) {
   if (value < ranges[dtype].least || value > ranges[dtype].most) return overflow(dtype);
   switch (dtype) {
-    case KAEL_BOOL: *(uint8_t *)place = value != 0; break;
-    case KAEL_U8: *(uint8_t *)place = (uint8_t)value; break;
-    case KAEL_I8: *(int8_t *)place = (int8_t)value; break;
-    case KAEL_I16: *(int16_t *)place = (int16_t)value; break;
-    case KAEL_I32: *(int32_t *)place = (int32_t)value; break;
-    default: *(int64_t *)place = value; break;
+    case KAEL_BOOL:
+      *(uint8_t *)place = value != 0;
+      break;
+    case KAEL_U8:
+      *(uint8_t *)place = (uint8_t)value;
+      break;
+    case KAEL_I8:
+      *(int8_t *)place = (int8_t)value;
+      break;
+    case KAEL_I16:
+      *(int16_t *)place = (int16_t)value;
+      break;
+    case KAEL_I32:
+      *(int32_t *)place = (int32_t)value;
+      break;
+    default:
+      *(int64_t *)place = value;
+      break;
   }
   return true;
 }
@@ -137,13 +157,18 @@ static bool put_number(char *place, kael_dtype dtype, PyObject *object) {
   double real = number.kind == KAEL_SCALAR_FLOAT ? number.as.f
                 : number.kind == KAEL_SCALAR_INT ? (double)number.as.i
                                                  : (double)number.as.b;
-  if (dtype == KAEL_F32) *(float *)place = (float)real;
-  else if (dtype == KAEL_F64) *(double *)place = real;
+  if (dtype == KAEL_F32)
+    *(float *)place = (float)real;
+  else if (dtype == KAEL_F64)
+    *(double *)place = real;
   else if (number.kind != KAEL_SCALAR_FLOAT)
     return put_integer(place, dtype, number.kind == KAEL_SCALAR_INT ? number.as.i : number.as.b);
-  else if (dtype == KAEL_BOOL) *(uint8_t *)place = real != 0;
-  else if (!(real >= -9223372036854775808.0 && real < 9223372036854775808.0)) return overflow(dtype);
-  else return put_integer(place, dtype, (int64_t)real);
+  else if (dtype == KAEL_BOOL)
+    *(uint8_t *)place = real != 0;
+  else if (!(real >= -9223372036854775808.0 && real < 9223372036854775808.0))
+    return overflow(dtype);
+  else
+    return put_integer(place, dtype, (int64_t)real);
   return true;
 }
 
@@ -226,8 +251,8 @@ static PyObject *make_tensor(PyObject *module, PyObject *const *args, Py_ssize_t
   (void)module;
   if (!kpy_parse(&call, &signature, NULL, args, n, keywords)) return NULL;
   PyObject *data = call.args[0].object, *tensor;
-  if (kpy_is_tensor(data) || (PyObject_CheckBuffer(data) && !PyBytes_Check(data) &&
-                              !kpy_is_number(data))) {
+  if (kpy_is_tensor(data) ||
+      (PyObject_CheckBuffer(data) && !PyBytes_Check(data) && !kpy_is_number(data))) {
     tensor = copy_of(data);
     if (call.args[1].given) tensor = cast(tensor, call.args[1].dtype);
   } else {
@@ -240,9 +265,11 @@ static PyObject *make_tensor(PyObject *module, PyObject *const *args, Py_ssize_t
  */
 
 enum { OPTIONS = 4 };
-#define OPTION_PARAMS                                                                   \
-  {"dtype", KPY_DTYPE, 0, 1, 0}, {"requires_grad", KPY_BOOL, 0, 1, 0},                  \
-      {"device", KPY_OBJECT, 0, 1, 0}, {"layout", KPY_OBJECT, 0, 1, 0}
+#define OPTION_PARAMS                                                                              \
+  {"dtype", KPY_DTYPE, 0, 1, 0}, {"requires_grad", KPY_BOOL, 0, 1, 0},                             \
+      {"device", KPY_OBJECT, 0, 1, 0}, {                                                           \
+    "layout", KPY_OBJECT, 0, 1, 0                                                                  \
+  }
 
 static kael_dtype dtype_or(const kpy_arg *dtype, kael_dtype otherwise) {
   return dtype->given ? dtype->dtype : otherwise;
@@ -263,19 +290,20 @@ static PyObject *make_sized(const kpy_signature *signature, make_fn make, PyObje
 
 static const kpy_param sized_params[] = {{"size", KPY_SIZES, 1, 0, 0}, OPTION_PARAMS};
 
-#define SIZED(name)                                                                        \
-  static PyObject *make_##name(PyObject *module, PyObject *const *args, Py_ssize_t n,      \
-                               PyObject *keywords) {                                       \
-    static const kpy_signature signature = {#name, 1 + OPTIONS, sized_params};             \
-    (void)module;                                                                          \
-    return make_sized(&signature, kael_##name, args, n, keywords);                         \
+#define SIZED(name)                                                                                \
+  static PyObject *make_##name(PyObject *module, PyObject *const *args, Py_ssize_t n,              \
+                               PyObject *keywords) {                                               \
+    static const kpy_signature signature = {#name, 1 + OPTIONS, sized_params};                     \
+    (void)module;                                                                                  \
+    return make_sized(&signature, kael_##name, args, n, keywords);                                 \
   }
 SIZED(zeros)
 SIZED(ones)
 SIZED(rand)
 SIZED(randn)
 
-/* Memory is not handed out uninitialised: what a program reads of it would differ from run to run. */
+/* Memory is not handed out uninitialised: what a program reads of it would differ from run to run.
+ */
 static PyObject *make_empty(PyObject *module, PyObject *const *args, Py_ssize_t n,
                             PyObject *keywords) {
   static const kpy_signature signature = {"empty", 1 + OPTIONS, sized_params};
@@ -304,9 +332,8 @@ static PyObject *make_full(PyObject *module, PyObject *const *args, Py_ssize_t n
 }
 
 /* zeros_like and the like: the shape of a tensor, and its dtype unless another is given. */
-static const kpy_param like_params[] = {{"self", KPY_TENSOR, 1, 0, 0},
-                                        OPTION_PARAMS,
-                                        {"memory_format", KPY_OBJECT, 0, 1, 0}};
+static const kpy_param like_params[] = {
+    {"self", KPY_TENSOR, 1, 0, 0}, OPTION_PARAMS, {"memory_format", KPY_OBJECT, 0, 1, 0}};
 
 static PyObject *make_like(const kpy_signature *signature, make_fn make, PyObject *const *args,
                            Py_ssize_t n, PyObject *keywords) {
@@ -319,12 +346,12 @@ static PyObject *make_like(const kpy_signature *signature, make_fn make, PyObjec
   return kpy_finish(&call, with_grad(kpy_wrap(out), call.args[2].flag));
 }
 
-#define LIKE(name, make)                                                                   \
-  static PyObject *make_##name(PyObject *module, PyObject *const *args, Py_ssize_t n,      \
-                               PyObject *keywords) {                                       \
-    static const kpy_signature signature = {#name, 2 + OPTIONS, like_params};              \
-    (void)module;                                                                          \
-    return make_like(&signature, make, args, n, keywords);                                 \
+#define LIKE(name, make)                                                                           \
+  static PyObject *make_##name(PyObject *module, PyObject *const *args, Py_ssize_t n,              \
+                               PyObject *keywords) {                                               \
+    static const kpy_signature signature = {#name, 2 + OPTIONS, like_params};                      \
+    (void)module;                                                                                  \
+    return make_like(&signature, make, args, n, keywords);                                         \
   }
 LIKE(zeros_like, kael_zeros)
 LIKE(ones_like, kael_ones)
@@ -417,12 +444,19 @@ PyMethodDef kpy_make_functions[] = {
     {"full", FAST(make_full),
      "full(size, fill_value, *, dtype=None, requires_grad=False) -> Tensor\n\n"
      "One number everywhere."},
-    {"zeros_like", FAST(make_zeros_like), "zeros_like(input, *, dtype=None) -> Tensor\n\nZeros of input's shape and dtype."},
-    {"ones_like", FAST(make_ones_like), "ones_like(input, *, dtype=None) -> Tensor\n\nOnes of input's shape and dtype."},
-    {"empty_like", FAST(make_empty_like), "empty_like(input, *, dtype=None) -> Tensor\n\nA tensor of input's shape to be written."},
-    {"full_like", FAST(make_full_like), "full_like(input, fill_value, *, dtype=None) -> Tensor\n\nOne number in input's shape and dtype."},
-    {"rand_like", FAST(make_rand_like), "rand_like(input, *, dtype=None) -> Tensor\n\nUniform random numbers in input's shape."},
-    {"randn_like", FAST(make_randn_like), "randn_like(input, *, dtype=None) -> Tensor\n\nNormal random numbers in input's shape."},
+    {"zeros_like", FAST(make_zeros_like),
+     "zeros_like(input, *, dtype=None) -> Tensor\n\nZeros of input's shape and dtype."},
+    {"ones_like", FAST(make_ones_like),
+     "ones_like(input, *, dtype=None) -> Tensor\n\nOnes of input's shape and dtype."},
+    {"empty_like", FAST(make_empty_like),
+     "empty_like(input, *, dtype=None) -> Tensor\n\nA tensor of input's shape to be written."},
+    {"full_like", FAST(make_full_like),
+     "full_like(input, fill_value, *, dtype=None) -> Tensor\n\nOne number in input's shape and "
+     "dtype."},
+    {"rand_like", FAST(make_rand_like),
+     "rand_like(input, *, dtype=None) -> Tensor\n\nUniform random numbers in input's shape."},
+    {"randn_like", FAST(make_randn_like),
+     "randn_like(input, *, dtype=None) -> Tensor\n\nNormal random numbers in input's shape."},
     {"rand", FAST(make_rand),
      "rand(*size, dtype=None, requires_grad=False) -> Tensor\n\nUniform random numbers on [0, 1)."},
     {"randn", FAST(make_randn),

@@ -152,10 +152,10 @@ NOARGS(is_floating_point) {
   return PyBool_FromLong(kpy_is_floating(kael_dtype_of(kpy_impl(self))));
 }
 
-#define CAST(name, dtype)    \
-  NOARGS(name) {             \
-    (void)unused;            \
-    return to_dtype(self, dtype); \
+#define CAST(name, dtype)                                                                          \
+  NOARGS(name) {                                                                                   \
+    (void)unused;                                                                                  \
+    return to_dtype(self, dtype);                                                                  \
   }
 CAST(as_float, KAEL_F32)
 CAST(as_double, KAEL_F64)

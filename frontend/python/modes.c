@@ -7,8 +7,8 @@ static PyObject *set_jit(PyObject *module, PyObject *args) {
   (void)module;
   if (!PyArg_ParseTuple(args, "ip:_set_jit", &mode, &whole_process)) return NULL;
   kael_jit_mode before = kael_jit_override();
-  kael_status status = whole_process ? kael_set_jit_default((kael_jit_mode)mode)
-                                     : kael_set_jit((kael_jit_mode)mode);
+  kael_status status =
+      whole_process ? kael_set_jit_default((kael_jit_mode)mode) : kael_set_jit((kael_jit_mode)mode);
   if (!status && whole_process) status = kael_set_jit(KAEL_JIT_DEFAULT);
   return kpy_ok(status) ? PyLong_FromLong(before) : NULL;
 }

@@ -19,8 +19,8 @@ static int add_memory_error(PyObject *module) {
 }
 
 static int fill(PyObject *module) {
-  PyMethodDef *lists[] = {kpy_make_functions,   kpy_grad_functions,   kpy_mode_functions,
-                          kpy_view_functions,   kpy_buffer_functions, kpy_dlpack_functions,
+  PyMethodDef *lists[] = {kpy_make_functions,    kpy_grad_functions,   kpy_mode_functions,
+                          kpy_view_functions,    kpy_buffer_functions, kpy_dlpack_functions,
                           kpy_extreme_functions, kpy_op_functions};
   if (kpy_add_dtypes(module) < 0 || kpy_add_tensor_type(module) < 0 ||
       kpy_add_hook_type(module) < 0 || add_memory_error(module) < 0)
@@ -31,8 +31,8 @@ static int fill(PyObject *module) {
   return 0;
 }
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "kael._C", .m_doc = "The compiled part of kael.", .m_size = -1};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "kael._C",
+                                        .m_doc = "The compiled part of kael.", .m_size = -1};
 
 PyMODINIT_FUNC PyInit__C(void) {
   PyObject *module = PyModule_Create(&definition);

@@ -4,8 +4,8 @@
  * takes the number's part in the promotion. What the library has no function for raises
  * NotImplementedError. The tables kpy_op_* are generated from the public headers.
  */
-#include "frontend/python/kpy.h"
 #include "frontend/python/kael/ops_table.h"
+#include "frontend/python/kpy.h"
 
 /* --- Calls -------------------------------------------------------------------------------------
  */
@@ -125,20 +125,28 @@ static int rounding(PyObject *mode) {
 
 PyObject *kpy_divide_call(PyObject *self, PyObject *other, PyObject *mode) {
   switch (rounding(mode)) {
-    case 0: return kpy_binary_call(&kpy_op_div, self, other);
-    case 1: return kpy_binary_call(&kpy_op_floor_divide, self, other);
-    case 2: return truncated(self, other);
-    default: return NULL;
+    case 0:
+      return kpy_binary_call(&kpy_op_div, self, other);
+    case 1:
+      return kpy_binary_call(&kpy_op_floor_divide, self, other);
+    case 2:
+      return truncated(self, other);
+    default:
+      return NULL;
   }
 }
 
 PyObject *kpy_divide_call_(PyObject *self, PyObject *other, PyObject *mode) {
   kael_status status;
   switch (rounding(mode)) {
-    case 0: return kpy_binary_call_(&kpy_op_div, self, other);
-    case 1: return kpy_binary_call_(&kpy_op_floor_divide, self, other);
-    case 2: break;
-    default: return NULL;
+    case 0:
+      return kpy_binary_call_(&kpy_op_div, self, other);
+    case 1:
+      return kpy_binary_call_(&kpy_op_floor_divide, self, other);
+    case 2:
+      break;
+    default:
+      return NULL;
   }
   PyObject *quotient = truncated(self, other);
   if (!quotient) return NULL;
@@ -151,9 +159,12 @@ PyObject *kpy_results(int n, PyObject *const *results) {
   PyObject *tuple = PyTuple_New(n);
   bool ok = tuple != NULL;
   for (int i = 0; i < n; i++) {
-    if (!results[i]) ok = false;
-    else if (tuple) PyTuple_SetItem(tuple, i, results[i]);
-    else Py_DECREF(results[i]);
+    if (!results[i])
+      ok = false;
+    else if (tuple)
+      PyTuple_SetItem(tuple, i, results[i]);
+    else
+      Py_DECREF(results[i]);
   }
   if (!ok) Py_CLEAR(tuple);
   return tuple;
@@ -188,12 +199,14 @@ static PyObject *binary_(const kpy_binary *op, PyObject *self, PyObject *other) 
 /* --- Arithmetic --------------------------------------------------------------------------------
  */
 
-#define BINARY(slot, op, commutes)                               \
-  static PyObject *slot(PyObject *left, PyObject *right) {       \
-    return binary(&kpy_op_##op, commutes, left, right);          \
+#define BINARY(slot, op, commutes)                                                                 \
+  static PyObject *slot(PyObject *left, PyObject *right) {                                         \
+    return binary(&kpy_op_##op, commutes, left, right);                                            \
   }
-#define INPLACE(slot, op) \
-  static PyObject *slot(PyObject *self, PyObject *other) { return binary_(&kpy_op_##op, self, other); }
+#define INPLACE(slot, op)                                                                          \
+  static PyObject *slot(PyObject *self, PyObject *other) {                                         \
+    return binary_(&kpy_op_##op, self, other);                                                     \
+  }
 
 BINARY(nb_add, add, true)
 BINARY(nb_subtract, sub, false)
@@ -252,14 +265,14 @@ static bool is_bool(PyObject *object) {
                                : PyBool_Check(object);
 }
 
-#define BITS(name)                                                                      \
-  static PyObject *nb_##name(PyObject *left, PyObject *right) {                         \
-    bool logical = !kpy_op_bitwise_##name.plain && is_bool(left) && is_bool(right);     \
-    return binary(logical ? &kpy_op_logical_##name : &kpy_op_bitwise_##name, true, left, right); \
-  }                                                                                     \
-  static PyObject *nb_inplace_##name(PyObject *self, PyObject *other) {                 \
-    bool logical = !kpy_op_bitwise_##name.inplace && is_bool(self) && is_bool(other);   \
-    return binary_(logical ? &kpy_op_logical_##name : &kpy_op_bitwise_##name, self, other); \
+#define BITS(name)                                                                                 \
+  static PyObject *nb_##name(PyObject *left, PyObject *right) {                                    \
+    bool logical = !kpy_op_bitwise_##name.plain && is_bool(left) && is_bool(right);                \
+    return binary(logical ? &kpy_op_logical_##name : &kpy_op_bitwise_##name, true, left, right);   \
+  }                                                                                                \
+  static PyObject *nb_inplace_##name(PyObject *self, PyObject *other) {                            \
+    bool logical = !kpy_op_bitwise_##name.inplace && is_bool(self) && is_bool(other);              \
+    return binary_(logical ? &kpy_op_logical_##name : &kpy_op_bitwise_##name, self, other);        \
   }
 BITS(and)
 BITS(or)
@@ -310,50 +323,61 @@ static PyObject *nb_index(PyObject *self) {
 static PyObject *rich_compare(PyObject *self, PyObject *other, int what) {
   const kpy_binary *op = NULL;
   switch (what) {
-    case Py_LT: op = &kpy_op_lt; break;
-    case Py_LE: op = &kpy_op_le; break;
-    case Py_EQ: op = &kpy_op_eq; break;
-    case Py_NE: op = &kpy_op_ne; break;
-    case Py_GT: op = &kpy_op_gt; break;
-    default: op = &kpy_op_ge; break;
+    case Py_LT:
+      op = &kpy_op_lt;
+      break;
+    case Py_LE:
+      op = &kpy_op_le;
+      break;
+    case Py_EQ:
+      op = &kpy_op_eq;
+      break;
+    case Py_NE:
+      op = &kpy_op_ne;
+      break;
+    case Py_GT:
+      op = &kpy_op_gt;
+      break;
+    default:
+      op = &kpy_op_ge;
+      break;
   }
   if (!is_operand(other)) Py_RETURN_NOTIMPLEMENTED;
   return kpy_binary_call(op, self, other);
 }
 
-PyType_Slot kpy_operator_slots[] = {
-    {Py_tp_richcompare, rich_compare},
-    {Py_nb_add, nb_add},
-    {Py_nb_subtract, nb_subtract},
-    {Py_nb_multiply, nb_multiply},
-    {Py_nb_true_divide, nb_true_divide},
-    {Py_nb_floor_divide, nb_floor_divide},
-    {Py_nb_remainder, nb_remainder},
-    {Py_nb_power, nb_power},
-    {Py_nb_matrix_multiply, nb_matrix_multiply},
-    {Py_nb_lshift, nb_lshift},
-    {Py_nb_rshift, nb_rshift},
-    {Py_nb_and, nb_and},
-    {Py_nb_or, nb_or},
-    {Py_nb_xor, nb_xor},
-    {Py_nb_invert, nb_invert},
-    {Py_nb_negative, nb_negative},
-    {Py_nb_positive, nb_positive},
-    {Py_nb_absolute, nb_absolute},
-    {Py_nb_bool, kpy_as_bool},
-    {Py_nb_float, kpy_as_float},
-    {Py_nb_int, kpy_as_int},
-    {Py_nb_index, nb_index},
-    {Py_nb_inplace_add, nb_inplace_add},
-    {Py_nb_inplace_subtract, nb_inplace_subtract},
-    {Py_nb_inplace_multiply, nb_inplace_multiply},
-    {Py_nb_inplace_true_divide, nb_inplace_true_divide},
-    {Py_nb_inplace_floor_divide, nb_inplace_floor_divide},
-    {Py_nb_inplace_remainder, nb_inplace_remainder},
-    {Py_nb_inplace_power, nb_inplace_power},
-    {Py_nb_inplace_lshift, nb_inplace_lshift},
-    {Py_nb_inplace_rshift, nb_inplace_rshift},
-    {Py_nb_inplace_and, nb_inplace_and},
-    {Py_nb_inplace_or, nb_inplace_or},
-    {Py_nb_inplace_xor, nb_inplace_xor},
-    {0, NULL}};
+PyType_Slot kpy_operator_slots[] = {{Py_tp_richcompare, rich_compare},
+                                    {Py_nb_add, nb_add},
+                                    {Py_nb_subtract, nb_subtract},
+                                    {Py_nb_multiply, nb_multiply},
+                                    {Py_nb_true_divide, nb_true_divide},
+                                    {Py_nb_floor_divide, nb_floor_divide},
+                                    {Py_nb_remainder, nb_remainder},
+                                    {Py_nb_power, nb_power},
+                                    {Py_nb_matrix_multiply, nb_matrix_multiply},
+                                    {Py_nb_lshift, nb_lshift},
+                                    {Py_nb_rshift, nb_rshift},
+                                    {Py_nb_and, nb_and},
+                                    {Py_nb_or, nb_or},
+                                    {Py_nb_xor, nb_xor},
+                                    {Py_nb_invert, nb_invert},
+                                    {Py_nb_negative, nb_negative},
+                                    {Py_nb_positive, nb_positive},
+                                    {Py_nb_absolute, nb_absolute},
+                                    {Py_nb_bool, kpy_as_bool},
+                                    {Py_nb_float, kpy_as_float},
+                                    {Py_nb_int, kpy_as_int},
+                                    {Py_nb_index, nb_index},
+                                    {Py_nb_inplace_add, nb_inplace_add},
+                                    {Py_nb_inplace_subtract, nb_inplace_subtract},
+                                    {Py_nb_inplace_multiply, nb_inplace_multiply},
+                                    {Py_nb_inplace_true_divide, nb_inplace_true_divide},
+                                    {Py_nb_inplace_floor_divide, nb_inplace_floor_divide},
+                                    {Py_nb_inplace_remainder, nb_inplace_remainder},
+                                    {Py_nb_inplace_power, nb_inplace_power},
+                                    {Py_nb_inplace_lshift, nb_inplace_lshift},
+                                    {Py_nb_inplace_rshift, nb_inplace_rshift},
+                                    {Py_nb_inplace_and, nb_inplace_and},
+                                    {Py_nb_inplace_or, nb_inplace_or},
+                                    {Py_nb_inplace_xor, nb_inplace_xor},
+                                    {0, NULL}};

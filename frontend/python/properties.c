@@ -1,6 +1,6 @@
 /* Attributes of tensors. */
-#include "frontend/python/kpy.h"
 #include "frontend/python/kael/ops_table.h"
+#include "frontend/python/kpy.h"
 
 #define GETTER(name) static PyObject *name(PyObject *self, void *closure)
 
@@ -50,8 +50,7 @@ GETTER(get_itemsize) {
 GETTER(get_nbytes) {
   (void)closure;
   kael_tensor *tensor = kpy_impl(self);
-  return PyLong_FromLongLong(kael_numel(tensor) *
-                             (int64_t)kael_dtype_size(kael_dtype_of(tensor)));
+  return PyLong_FromLongLong(kael_numel(tensor) * (int64_t)kael_dtype_size(kael_dtype_of(tensor)));
 }
 GETTER(get_device) {
   (void)closure, (void)self;

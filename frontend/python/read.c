@@ -8,14 +8,22 @@ static kael_dtype readable(kael_dtype dtype) {
 
 static PyObject *number_at(const char *element, kael_dtype dtype) {
   switch (dtype) {
-    case KAEL_BOOL: return PyBool_FromLong(*(const uint8_t *)element);
-    case KAEL_U8: return PyLong_FromLong(*(const uint8_t *)element);
-    case KAEL_I8: return PyLong_FromLong(*(const int8_t *)element);
-    case KAEL_I16: return PyLong_FromLong(*(const int16_t *)element);
-    case KAEL_I32: return PyLong_FromLong(*(const int32_t *)element);
-    case KAEL_I64: return PyLong_FromLongLong(*(const int64_t *)element);
-    case KAEL_F32: return PyFloat_FromDouble(*(const float *)element);
-    default: return PyFloat_FromDouble(*(const double *)element);
+    case KAEL_BOOL:
+      return PyBool_FromLong(*(const uint8_t *)element);
+    case KAEL_U8:
+      return PyLong_FromLong(*(const uint8_t *)element);
+    case KAEL_I8:
+      return PyLong_FromLong(*(const int8_t *)element);
+    case KAEL_I16:
+      return PyLong_FromLong(*(const int16_t *)element);
+    case KAEL_I32:
+      return PyLong_FromLong(*(const int32_t *)element);
+    case KAEL_I64:
+      return PyLong_FromLongLong(*(const int64_t *)element);
+    case KAEL_F32:
+      return PyFloat_FromDouble(*(const float *)element);
+    default:
+      return PyFloat_FromDouble(*(const double *)element);
   }
 }
 
@@ -78,8 +86,7 @@ PyObject *kpy_item(PyObject *self, PyObject *unused) {
   kael_dtype dtype = kael_dtype_of(tensor);
   kael_status status;
   if (kael_numel(tensor) != 1) {
-    PyErr_Format(PyExc_RuntimeError,
-                 "a Tensor with %lld elements cannot be converted to Scalar",
+    PyErr_Format(PyExc_RuntimeError, "a Tensor with %lld elements cannot be converted to Scalar",
                  (long long)kael_numel(tensor));
     return NULL;
   }

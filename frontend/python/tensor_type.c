@@ -128,7 +128,7 @@ static PyType_Slot base_slots[] = {
     {Py_tp_repr, tensor_repr},
     {Py_tp_hash, tensor_hash},
     {Py_tp_members, members},
-    {Py_tp_getset, NULL}, /* kpy_tensor_getset */
+    {Py_tp_getset, NULL},  /* kpy_tensor_getset */
     {Py_tp_methods, NULL}, /* collected */
     {Py_tp_doc, "An array of numbers of one dtype, with the semantics of PyTorch's Tensor."},
     {Py_tp_iter, kpy_iter},

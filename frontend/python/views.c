@@ -1,19 +1,19 @@
 /* Views with several results, and others that the table of operators has not: split, chunk, unbind,
  * t, narrow, as_strided, view of a dtype. */
-#include "frontend/python/kpy.h"
 #include "frontend/python/kael/ops_table.h"
+#include "frontend/python/kpy.h"
 
 #define FAST(function) ((PyCFunction)(void (*)(void))(function)), METH_FASTCALL | METH_KEYWORDS
 /* A method and a function from one body with `signature`. */
-#define BOTH(name)                                                                            \
-  static PyObject *method_##name(PyObject *self, PyObject *const *args, Py_ssize_t n,         \
-                                 PyObject *keywords) {                                        \
-    return call_##name(self, args, n, keywords);                                              \
-  }                                                                                           \
-  static PyObject *function_##name(PyObject *module, PyObject *const *args, Py_ssize_t n,     \
-                                   PyObject *keywords) {                                      \
-    (void)module;                                                                             \
-    return call_##name(NULL, args, n, keywords);                                              \
+#define BOTH(name)                                                                                 \
+  static PyObject *method_##name(PyObject *self, PyObject *const *args, Py_ssize_t n,              \
+                                 PyObject *keywords) {                                             \
+    return call_##name(self, args, n, keywords);                                                   \
+  }                                                                                                \
+  static PyObject *function_##name(PyObject *module, PyObject *const *args, Py_ssize_t n,          \
+                                   PyObject *keywords) {                                           \
+    (void)module;                                                                                  \
+    return call_##name(NULL, args, n, keywords);                                                   \
   }
 
 /* A tuple of the views, which are taken over. */
@@ -22,8 +22,10 @@ static PyObject *tuple_of(kael_status status, kael_tensor **views, int64_t n) {
   if (!tuple) n = status ? 0 : n;
   for (int64_t i = 0; i < n; i++) {
     PyObject *view = kpy_wrap(views[i]);
-    if (tuple && view) PyTuple_SetItem(tuple, (Py_ssize_t)i, view);
-    else Py_CLEAR(tuple);
+    if (tuple && view)
+      PyTuple_SetItem(tuple, (Py_ssize_t)i, view);
+    else
+      Py_CLEAR(tuple);
   }
   PyMem_Free(views);
   return tuple;
@@ -187,12 +189,13 @@ static PyObject *method_view(PyObject *self, PyObject *const *args, Py_ssize_t n
   return kpy_wrap(kael_view(call.args[0].tensor, call.args[1].n, call.args[1].ints));
 }
 
-#define DOC_SPLIT "split(split_size_or_sections, dim=0) -> tuple\n\nViews of consecutive ranges of a dim."
+#define DOC_SPLIT                                                                                  \
+  "split(split_size_or_sections, dim=0) -> tuple\n\nViews of consecutive ranges of a dim."
 #define DOC_CHUNK "chunk(chunks, dim=0) -> tuple\n\nViews of at most so many ranges of one size."
 #define DOC_UNBIND "unbind(dim=0) -> tuple\n\nA view for each position of a dim."
 #define DOC_T "t() -> Tensor\n\nThe transpose of a matrix, as a view."
-#define DOC_STRIDED                                             \
-  "as_strided(size, stride, storage_offset=None) -> Tensor\n\n" \
+#define DOC_STRIDED                                                                                \
+  "as_strided(size, stride, storage_offset=None) -> Tensor\n\n"                                    \
   "Any shape and strides over the storage, as a view."
 
 PyMethodDef kpy_view_methods[] = {{"split", FAST(method_split), DOC_SPLIT},

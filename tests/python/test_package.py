@@ -27,3 +27,9 @@ def test_the_stubs_are_python_and_name_the_methods():
     assert {'sum', 'add_', 'softmax', 'item', 'reshape'} <= names
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     assert {'softmax', 'add', 'tensor', 'cat', 'explain'} <= functions
+
+
+def test_operators_have_signatures():
+    assert str(inspect.signature(k.softmax)) == '(input, dim, *, dtype=None)'
+    assert str(inspect.signature(k.ones(1).sum)) == '(dim=None, keepdim=False, *, dtype=None)'
+    assert str(inspect.signature(k.Tensor.reshape)) == '(self, /, *shape)'
