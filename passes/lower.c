@@ -202,6 +202,20 @@ static kl_status emit_operand(lowering *l, int32_t member, int k, uint32_t *out_
   return KL_OK;
 }
 
+/* The dynamic index of a gather or scatter, kept within its extent. The call has checked it; should
+ * another thread write the index since, the result is that thread's fault, but no other memory is
+ * touched. */
+static kl_status emit_index_operand(lowering *l, int32_t member, int k, uint32_t *out_value) {
+  uint32_t index, least, most;
+  KL_TRY(emit_operand(l, member, k, &index));
+  KL_TRY(emit_int(l, 0, &least));
+  KL_TRY(emit_int(l, l->graph->nodes.data[member].index_extent - 1, &most));
+  kl_instr max = {.op = KL_OP_MAX, .dtype = KL_I64, .arg = {index, least, KL_NO_VALUE}};
+  KL_TRY(emit(l, max, &index));
+  kl_instr min = {.op = KL_OP_MIN, .dtype = KL_I64, .arg = {index, most, KL_NO_VALUE}};
+  return emit(l, min, out_value);
+}
+
 /* The node's own instruction; for a writer just the data. */
 static kl_status emit_node(lowering *l, int32_t member, uint32_t *out_value) {
   const kl_node *node = &l->graph->nodes.data[member];
@@ -211,7 +225,7 @@ static kl_status emit_node(lowering *l, int32_t member, uint32_t *out_value) {
   if (kl_op_is_write(node->op)) return emit_operand(l, member, 1, out_value);
   if (node->op == KL_OP_GATHER) {
     uint32_t index;
-    KL_TRY(emit_operand(l, member, 1, &index));
+    KL_TRY(emit_index_operand(l, member, 1, &index));
     return emit_memory_operand(l, member, 0, index, out_value);
   }
   if (node->op == KL_OP_COPY) return emit_operand(l, member, 0, out_value);
@@ -231,7 +245,7 @@ static kl_status emit_value_store(lowering *l, int32_t member, uint32_t value) {
   if (node->op == KL_OP_SCATTER || node->op == KL_OP_SCATTER_ADD) {
     access.dynamic = true;
     access.index_stride = node->index_stride;
-    KL_TRY(emit_operand(l, member, 2, &index));
+    KL_TRY(emit_index_operand(l, member, 2, &index));
     if (node->op == KL_OP_SCATTER_ADD) op = KL_OP_STORE_ADD;
   }
   KL_TRY(find_buf(l, l->plan->slot_of[member], (kl_dtype)node->dtype, true, &access.buf));
